@@ -31,7 +31,7 @@ from ._terms import (
 )
 from .grammar import parse
 from .question import Cost, LongRunShare, PassageTime, Question, Reach
-from .replay import AWAITED, BLOCKED, Decks, decks_of
+from .replay import AWAITED, BLOCKED, Decks, decks_of, most_holes
 
 __all__ = ["METHODS", "Answer", "answer", "from_decks", "unchecked", "vacuous"]
 
@@ -261,7 +261,8 @@ def vacuous(terms: Terms) -> tuple[float, float]:
 
 
 def _replayed(paths: Paths, terms: Terms, delta: float, beforehand: bool, independent: bool) -> Answer:
-    decks = decks_of(paths, independent_losses=independent)
+    holes = most_holes(paths.size, paths.open_states, terms.question)
+    decks = decks_of(paths, independent_losses=independent, holes=holes)
     lost = int((paths.target == LOST).sum()) if not independent else paths.lost
     return from_decks(decks, terms, delta, beforehand=beforehand, independent=independent, lost=lost)
 

@@ -18,6 +18,7 @@ from ..paths import HOLE, Paths
 from ..random import splitmix
 from ._kernels import deal, kernel, walk_costs, walk_cycles, walk_episodes
 from ._terms import LAW, ON, Terms
+from .question import LongRunShare, PassageTime, Question
 
 __all__ = [
     "AWAITED", "BLOCKED", "DRAWN", "HORIZON", "Cycles", "Decks", "Episodes", "Returns", "cycles", "decks_of",
@@ -167,11 +168,11 @@ class _Standing:
         return None if self.done >= limit or self.state[0] < 0 else int(self.state[0])
 
 
-def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
+def decks_of(paths: Paths, *, independent_losses: bool = False, holes: int = 0) -> Decks:
     """The decks of a chain.
 
-    A pending card ends its row. The first holes are cards without a value, and a later one ends its row. A card that is
-    `LOST` is skipped, unless a later card of its row was known when it was given up: then it ends its row. This
+    A pending card ends its row. The first ``holes`` holes are cards without a value; a later one ends its row. A card
+    that is `LOST` is skipped, unless a later card of its row was known when it was given up: then it ends its row. This
     assumes that giving up a card depended on no later card that was issued and not known (MATH §11: the rule that is
     valid asks what was issued). ``independent_losses``: the user declares that no loss depended on the values drawn.
     """
@@ -179,7 +180,7 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     late = np.zeros(len(paths), dtype=np.int64)
     if not independent_losses and paths.lost:
         late[paths.late_losses(by_row=True) | (paths.target == HOLE)] = 2
-        late[np.flatnonzero(paths.target == HOLE)[: most_holes(size, paths.open_states)]] = 1
+        late[np.flatnonzero(paths.target == HOLE)[:holes]] = 1
     count, ends, place = (np.zeros(size + 1, dtype=np.int64) for _ in range(3))
     first = np.zeros(size + 2, dtype=np.int64)
     nothing = np.zeros(0, dtype=np.int64)
@@ -198,9 +199,14 @@ def decks_of(paths: Paths, *, independent_losses: bool = False) -> Decks:
     return decks
 
 
-def most_holes(size: int, is_open: bool) -> int:
-    """How many holes of a chain get all their values; none if nobody knows all values."""
-    return 0 if is_open else next(h for h in range(MOST_HOLES, -1, -1) if size**h <= MOST_REPLAYS)
+def most_holes(size: int, is_open: bool, question: Question) -> int:
+    """How many holes of a chain get all their values; none if nobody knows all values.
+
+    Passage times and long-run shares are replayed from every state.
+    """
+    each = size if isinstance(question, PassageTime | LongRunShare) else 1
+    fitting = (holes for holes in range(MOST_HOLES, 0, -1) if size**holes * each <= MOST_REPLAYS)
+    return 0 if is_open else next(fitting, 0)
 
 
 # -- our own coins: they depend on the data's key, the question and the episode, and are never drawn again

@@ -45,7 +45,8 @@ class Replays:
     """The decks of every chain with questions, and the questions' replays. One thread at a time may use them."""
 
     def __init__(self) -> None:
-        self._readings: dict[int, _Reading] = {}
+        #: (chain, how many holes get all their values) → its decks.
+        self._readings: dict[tuple[int, int], _Reading] = {}
         self._running: dict[int, Running] = {}
 
     def read(self, state: State, chain: Chain, question: int | None = None) -> Callable[[], list[Reply]]:
@@ -54,31 +55,29 @@ class Replays:
         ``state``: records draws.
         """
         cut, transitions = state.head.number + 1, chain.transitions
-        decks, running = self._up_to_date(state, chain)
-        pairs = zip(chain.questions, running, strict=True)
-        wanted = [(asked, one) for asked, one in pairs if question in (None, asked.number)]
-        return lambda: [_reply(asked, one, decks, cut, transitions) for asked, one in wanted]
+        chosen = [asked for asked in chain.questions if question in (None, asked.number)]
+        wanted = [(asked, *self._up_to_date(state, chain, asked)) for asked in chosen]
+        return lambda: [_reply(asked, one, decks, cut, transitions) for asked, one, decks in wanted]
 
     def growth(
         self, state: State, chain: Chain, good: Callable[[float, float], bool], width: float | None
     ) -> Callable[[], list[float]]:
         """The factor by which the chain must grow until each of its answers is good, as `Running.growth` says."""
-        decks, running = self._up_to_date(state, chain)
-        return lambda: [one.growth(decks, good, width) for one in running]
+        wanted = [self._up_to_date(state, chain, asked) for asked in chain.questions]
+        return lambda: [one.growth(decks, good, width) for one, decks in wanted]
 
-    def _up_to_date(self, state: State, chain: Chain) -> tuple[Decks, list[Running]]:
-        reading = self._readings.setdefault(chain.number, _Reading(source_key(state, chain)))
-        reading.catch_up(chain)
+    def _up_to_date(self, state: State, chain: Chain, asked: Asked) -> tuple[Running, Decks]:
         known = labels.states(chain)
         states = range(known) if isinstance(known, int) else tuple(known)
-        found = []
-        for asked in chain.questions:
-            running = self._running.get(asked.number)
-            if running is None or running.states != states:
-                running = Running(parse(asked.text), states, asked.delta, open_states=chain.is_open)
-                self._running[asked.number] = running
-            found.append(running)
-        return reading.decks, found
+        running = self._running.get(asked.number)
+        if running is None or running.states != states:
+            running = Running(parse(asked.text), states, asked.delta, open_states=chain.is_open)
+            self._running[asked.number] = running
+        key = chain.number, most_holes(len(states), chain.is_open, running.question)
+        if key not in self._readings:
+            self._readings[key] = _Reading(source_key(state, chain), key[1])
+        self._readings[key].catch_up(chain)
+        return running, self._readings[key].decks
 
 
 def _reply(asked: Asked, running: Running, decks: Decks, cut: int, transitions: int) -> Reply:
@@ -96,8 +95,8 @@ def _reply(asked: Asked, running: Running, decks: Decks, cut: int, transitions: 
 class _Reading:
     """The decks of one chain, and how far its draws were read to make them."""
 
-    def __init__(self, key: str) -> None:
-        self._key = key
+    def __init__(self, key: str, most: int) -> None:
+        self._key, self._most = key, most
         self._begin(None)
 
     def _begin(self, cards: list[Card] | None) -> None:
@@ -118,7 +117,7 @@ class _Reading:
         del waiting[len(waiting) if unknown is None else unknown :]
         lost = [(card.number, card.source) for card in waiting if card.status is not Status.PENDING]
         size = max(1, chain.size)
-        holes = lost[: most_holes(size, chain.is_open)]
+        holes = lost[: self._most]
         if cards is not self._cards or holes[: len(self._holes)] != self._holes:
             self._begin(cards)
         if size > self.decks.size:
