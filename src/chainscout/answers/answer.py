@@ -166,7 +166,9 @@ def answer(
     ``asked``: the number of issue after which the question was asked: only cards issued later are read. 0: it was asked
     before the first draw. None: the answer is labelled 'as if asked beforehand'.
     ``losses``: 'checked': a lost draw is skipped, unless a later draw of its row was known when it was given up. This
-    assumes that giving up depended on no later draw that was issued and not known. 'independent': the caller declares
+    assumes that giving up depended on no later draw that was issued and not known. A hole (`paths.HOLE`), as every lost
+    draw of a study is, is never skipped: up to three of them may have any value, and a later one ends its row.
+    'independent': the caller declares
     that no loss depended on the values drawn, or on how long a draw took; all lost draws are skipped.
     """
     delta = failure_probability(delta)
