@@ -1,7 +1,7 @@
 """A study observed as fast as the disk allows, in a process of its own: python dashboard_writer.py FILE SECONDS.
 
 It begins when it reads a line, and prints when it made its observations (how many in each tenth of a second), its share
-of a core and the number of the last event. In a process of its own, what it loses to readers it loses to the server.
+of a core and the numbers of all events. In a process of its own, what it loses to readers it loses to the server.
 """
 
 import json
@@ -32,7 +32,7 @@ def main() -> None:
                 study.restart(name)
         took = time.monotonic() - began
         core = (time.process_time() - worked) / took
-        print(json.dumps({"tenths": tenths, "core": core, "events": study.progress().events}))
+        print(json.dumps({"tenths": tenths, "core": core, "events": [event.number for event in study.events()]}))
 
 
 if __name__ == "__main__":

@@ -214,7 +214,7 @@ def test_many_readers_and_a_study_that_writes(
                 os.kill(process, signal.SIGCONT)
         found = await asyncio.to_thread(writer.end)
         for _ in range(100):
-            if all(listener.numbers and listener.numbers[-1] == found["events"] for listener in listeners):
+            if all(listener.numbers and listener.numbers[-1] == found["events"][-1] for listener in listeners):
                 break
             await asyncio.sleep(0.1)
         for listener in listeners:
@@ -236,8 +236,7 @@ def test_many_readers_and_a_study_that_writes(
     print(figures)
     for name, value in figures.items():
         record_property(name, value)
-    every = list(range(1, found["events"] + 1))
-    assert all(listener.numbers == every for listener in listeners), "an event was lost, or came twice"
+    assert all(listener.numbers == found["events"] for listener in listeners), "an event was lost, or came twice"
     assert sizes[-1] < sizes[3] * 1.1 + 5
     assert answered >= 0.95 * REQUESTS * SECONDS
     assert with_readers > 0.9 * without
