@@ -4,7 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -12,8 +12,8 @@ import pytest
 from dashboard_servers import Client, connect
 
 from chainscout.dashboard import work
-from chainscout.errors import OutcomeUnknown
-from chainscout.journal.entry import Entry, Head
+from chainscout.errors import Busy, OutcomeUnknown
+from chainscout.journal.entry import Draft, Entry, Head, Kind
 from chainscout.journal.journal import Command
 from chainscout.journal.sqlite import SqliteJournal
 from chainscout.study import Study
@@ -116,6 +116,33 @@ def test_an_outcome_that_is_not_known_is_said_and_a_retry_is_safe(
     assert "not known" in answer.json()["error"]
     assert hurried.post("/api/tell", json=told).status_code == 200
     assert observations(where) == before + 1
+
+
+def test_a_tell_is_not_denied_because_its_bound_cannot_be_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process holds the write lock between the two."""
+    append = SqliteJournal._append
+
+    def busy(self: SqliteJournal, head: Head, command: Command) -> list[Entry]:
+        def checked(tail: Sequence[Entry]) -> Sequence[Draft]:
+            drafts = command(tail)
+            if any(draft.kind is Kind.BOUND for draft in drafts):
+                raise Busy("another process has held the write lock: nothing was changed")
+            return drafts
+
+        return append(self, head, checked)
+
+    with Study.create(tmp_path / "study.db", {"a": 2}, target_loss=1e-9) as study:
+        with monkeypatch.context() as patched:
+            patched.setattr(SqliteJournal, "_append", busy)
+            for number in range(20):
+                study.tell("a", number % 2)
+        assert study.progress().observations == 20
+        assert study.look().chain("a").certified == 0
+        study.tell("a", 0)
+        assert study.look().chain("a").certified > 0
+        study.audit()
 
 
 def test_a_change_is_not_denied_because_the_study_cannot_be_read_afterwards(

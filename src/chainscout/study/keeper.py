@@ -4,10 +4,10 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from ..errors import FileError
+from ..errors import Busy, Cancelled, ConnectionLost, FileError
 from ..journal.entry import START, Draft, Entry, Head, Kind, unpacked
 from ..journal.journal import Journal, Snapshot
 from ..policies import Policy
@@ -25,6 +25,9 @@ Result = TypeVar("Result")
 Given = ParamSpec("Given")
 #: A command, as `commands` has them: (state, now, …) → drafts and a result.
 Command = Callable[Concatenate[State, int, Given], tuple[list[Draft], Result]]
+
+#: What a journal says when it refuses what only follows from a change that is stored already.
+_REFUSALS = (Busy, Cancelled, ConnectionLost, FileError)
 
 #: A snapshot is kept when so many entries have been written since the last one, and OBJECTS times the objects of the
 #: state. So all snapshots together cost a fifth of folding.
@@ -164,11 +167,17 @@ class Keeper:
         """Computes bounds and checks that are due, and compares the paths that began alike, outside of the lock.
 
         Two processes may compute the same one. Only the first entry counts. Returns whether there was something to do.
+        If the journal refuses an entry, no error denies the change that came before: the next caller does the rest.
         """
         state = self._state
         if state is not None and not state.aim.looks and not state.twins and not checks.is_due(state):
             return False
         head = None if state is None else state.head
+        with suppress(*_REFUSALS):
+            self._settle()
+        return self._state is None or self._state.head != head
+
+    def _settle(self) -> None:
         while asked := self._due():
             self.look(asked)
         for twins in self._alike():
@@ -178,7 +187,6 @@ class Keeper:
         while checks.is_due(self.state()):  # who is set aside may have been the last one behind
             made = self._checks.now()
             self.do(commands.check, made.observations, made.stored, made.doubts)
-        return self._state is None or self._state.head != head
 
     def look(self, asked: Sequence[bounds.Due]) -> None:
         """Computes bounds, and answers where there are questions, outside of the lock, and notes them."""

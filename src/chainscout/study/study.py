@@ -336,7 +336,6 @@ class Study:
         held = None if token is None else _checked_token(token)
         self._keeper.do(commands.set_aside, chain, str(reason), ended=ended, token=held)
         self._keeper.settle()
-        self._keeper.settle()
 
     def take_up(self, chain: str) -> None:
         """Asks for a chain again that was set aside, and goes on with a study that stopped for it."""
