@@ -82,6 +82,22 @@ def test_a_first_state_that_was_lost_is_a_hole_of_the_law_of_starts(place):
     assert [target for _, _, source, target in rows(study.paths("a")) if source == START] == [HOLE, HOLE, 1]
 
 
+def test_a_mistold_step_is_a_hole_at_its_own_place(place):
+    """Whoever tells more of other paths before the correction does not move it."""
+    study = place.create({"a": 2})
+    one, two = (study.worker(name, renews=False).lease(steps=9) for name in ("one", "two"))
+    for lease, state in ((one, 0), (two, 0), (two, 0), (one, 0), (two, 1), (one, 1)):
+        lease.tell(state)
+    before = [row for row in rows(study.paths("a")) if row[2] == 0]
+    assert before == [(0, 1, 0, 0), (1, 1, 0, 0), (1, 2, 0, 1), (0, 2, 0, 1)]
+    study.correct("a", 1, 3)
+    after = [(source, target) for _, _, source, target in rows(study.paths("a"))]
+    assert [target for source, target in after if source == 0] == [0, 0, 1, HOLE]
+    two.tell(0)
+    study.correct("a", 2, 4)
+    assert [t for _, _, source, t in rows(study.paths("a")) if source == 1] == [HOLE]
+
+
 def test_plain_tells_of_two_paths_at_a_time_are_ordered_by_the_tells_before_them(place):
     study = place.create({"a": 2})
     study.tell("a", 0)

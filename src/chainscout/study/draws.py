@@ -137,7 +137,7 @@ _number = attrgetter("number")
 class Draws:
     """The holes of one chain in the order of issue, and what was told behind the first one."""
 
-    __slots__ = ("cards", "holes", "latest", "released", "starts")
+    __slots__ = ("cards", "gone", "holes", "latest", "released")
 
     def __init__(self) -> None:
         self.holes: list[Hole] = []
@@ -147,9 +147,9 @@ class Draws:
         self.released = 0
         #: Every told draw, for readers who need the order itself; None: nobody does.
         self.cards: list[Card] | None = None
-        #: The first states of paths that were asked for, will never be told, and are not void: holes of the law of
-        #: starts. They are known where draws are recorded.
-        self.starts: list[Card] = []
+        #: Lost draws that have no hole at their own place: first states that were asked for, will never be told and are
+        #: not void, and mistold ones. They are known where draws are recorded.
+        self.gone: list[Card] = []
 
     # -- slots
 
@@ -255,7 +255,7 @@ class Draws:
         """
         told = (card.number for card in self.cards or () if card.source == START)
         if made or number < max(pending, max(told, default=0)):
-            self.starts.append(Card(number, path, 1, START, UNKNOWN, 0, 0, Status.LOST))
+            self.gone.append(Card(number, path, 1, START, UNKNOWN, 0, 0, Status.LOST))
 
     def _is_last_of_row(self, hole: Hole) -> bool:
         """Whether no later slot of the hole's row has been issued, as far as draws are recorded."""
@@ -291,6 +291,9 @@ class Draws:
         hole.status = Status.LOST
         if number != self.latest:  # else nothing of the stretch was issued later, and the hole stands at its end
             hole.number = 1 if before is None else before.number + (before.path > 0)
+            if self.cards is not None:  # rows have the slot at its own place
+                hole.is_row_void = True
+                self.gone.append(Card(number, 0, 0, source, UNKNOWN, 0, 0, Status.LOST))
             hole.after = stretch
             if before is not None:
                 before.after = {}

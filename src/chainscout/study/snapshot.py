@@ -163,7 +163,7 @@ def _packed(chain: Chain) -> list[Any]:
             )
             for hole in holes
         ],
-        [chain.draws.latest, chain.draws.released, chain.draws.cards, chain.draws.starts],
+        [chain.draws.latest, chain.draws.released, chain.draws.cards, chain.draws.gone],
         [places.get(id(chain.wanted)), places.get(id(chain.latched))],
     ]
 
@@ -196,8 +196,8 @@ def _unpack(chain: Chain, packed: list[Any], state: State) -> None:
 
 def _draws(holes: list[Any], draws: list[Any]) -> Draws:
     found = Draws()
-    found.latest, found.released, cards, starts = draws
-    found.starts = [Card(*card) for card in starts]
+    found.latest, found.released, cards, gone = draws
+    found.gone = [Card(*card) for card in gone]
     found.cards = None if cards is None else [Card(*card) for card in cards]
     for values, status, facts, after in holes:
         hole = Hole(*values)

@@ -399,6 +399,8 @@ class State:
             self.paths -= 1
             self.first_cost -= chain.cost
         if chain.draws.cards is not None:
+            if x == START:
+                chain.draws.gone.append(Card(path.told_slot, path.number, 1, START, UNKNOWN, 0, 0, Status.LOST))
             chain.draws.cards = [card for card in chain.draws.cards if card.told != path.told]
         chain.observations -= 1
         self.observations -= 1

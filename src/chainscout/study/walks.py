@@ -38,7 +38,7 @@ def open_cards(chain: Chain) -> list[Card]:
         for path in chain.walks.values()
         if path.steps == 0 and path.lease is not None
     ]
-    return sorted([*found, *chain.draws.starts], key=in_order)
+    return sorted([*found, *chain.draws.gone], key=in_order)
 
 
 def walked_paths(state: State, chain: Chain) -> Paths:
