@@ -229,6 +229,21 @@ def test_several_that_are_given_up_together_are_skipped(place, pace):
     assert len(study.diagnose().losses) > 0
 
 
+def test_a_step_that_answers_leave_out_holds_up_the_checks(pace):
+    """Nothing of its row had been asked for, so answers skip it. But the checks multiply rows."""
+    study = cs.Study.create(None, {"a": 3})
+    first, second = (study.worker(name, renews=False).lease(steps=60) for name in ("first", "second"))
+    first.tell(0)
+    second.tell(1)
+    first.restart()
+    for step in range(10):
+        second.tell(step % 3)
+    assert hold_equal(study) == 0
+    assert study.checks().waiting == 10
+    assert study.diagnose().waiting == 10
+    assert study.answer("a", "reach 2 from 1 within 2").lower > 0
+
+
 def test_a_correction_does_not_end_the_checks(pace):
     study = cs.Study.create(None, {"a": 3})
     told = 0

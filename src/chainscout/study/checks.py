@@ -18,10 +18,10 @@ from ..diagnostics import Diagnosis
 from ..diagnostics._sentences import given_up, left_out, pending, skipped, unread, why_waiting
 from ..diagnostics.standing import AGES, CHECKS, ChainStanding, Fed, Labelled, Standing, Wholes, checks_of
 from ..journal.entry import Entry, Head
-from ..paths import PENDING, Paths
+from ..paths import Paths
 from .aim import FEW
 from .chain import Chain
-from .draws import START, Card, Hole, Status
+from .draws import START, UNKNOWN, Card, Hole, Status
 from .state import State
 from .walks import walked_paths
 
@@ -52,9 +52,13 @@ def is_skipped(state: State, chain: Chain, hole: Hole) -> bool:
 
 def judged_paths(state: State, chain: Chain) -> Paths:
     """Every draw of the chain that checks read, in the order of issue. The state must record draws."""
-    paths = walked_paths(state, chain)
-    slots = [hole.number for hole in chain.draws.holes if hole.is_slot and is_skipped(state, chain, hole)]
-    paths = paths._chosen((paths.target != PENDING) | ~np.isin(paths.issued, slots))
+    waiting = [
+        Card(hole.number, hole.path, 0, hole.source, UNKNOWN, 0, 0, hole.status, hole.is_early)
+        for hole in chain.draws.holes
+        if hole.is_slot
+        and (not is_skipped(state, chain, hole) or (hole.status is Status.LOST and hole.source != UNKNOWN))
+    ]
+    paths = walked_paths(state, chain, waiting)
     return paths.by_one_worker() if state.shared else paths  # nobody says who made which draw
 
 

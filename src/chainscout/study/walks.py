@@ -1,6 +1,7 @@
 """The draws of a chain as answers and checks read them: in the order of issue, holes included (MATH §11 and §15)."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -41,14 +42,17 @@ def open_cards(chain: Chain) -> list[Card]:
     return sorted([*found, *chain.draws.gone], key=in_order)
 
 
-def walked_paths(state: State, chain: Chain) -> Paths:
+def walked_paths(state: State, chain: Chain, waiting: Sequence[Card] | None = None) -> Paths:
     """Every draw of the chain whose row is known. The state must record draws. The warm start is not included.
+
+    ``waiting``: the draws without a value; None: those that answers read.
 
     The clock of tells is the numbers of the entries. A lost draw counts as given up when all values were known, but for
     an early one, which was given up before all of them. A slot that is void for its row is left out. The order ends
     before the first lease whose steps are told in one go and are not told yet, because nobody knows its rows.
     """
-    cards = sorted([*(chain.draws.cards or ()), *open_cards(chain)], key=in_order)
+    waiting = open_cards(chain) if waiting is None else waiting
+    cards = sorted([*(chain.draws.cards or ()), *waiting], key=in_order)
     end = next((place for place, card in enumerate(cards) if card.source == UNKNOWN), len(cards))
     del cards[end:]
     lengths: dict[int, int] = {}
