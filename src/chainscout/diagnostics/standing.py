@@ -13,11 +13,11 @@ from . import _processes
 from ._check import Check, Kind, exponential, rejected_chains
 from ._numbering import Floats, Wholes
 from ._processes import AGES, ChangeLooks, FairBets, Fed, LabelDecks
-from ._sentences import sentence
+from ._sentences import given_up, left_out, pending, sentence, skipped, unread, why_waiting
 
 __all__ = [
     "AGES", "CHECKS", "DECLARED", "MOMENTS", "ChainStanding", "Fed", "Labelled", "Numbers", "Standing", "Thinned",
-    "Wholes", "checks_of", "thinned",
+    "Wholes", "checks_of", "given_up", "left_out", "pending", "skipped", "thinned", "unread", "why_waiting",
 ]  # fmt: skip
 
 #: A check's history has at most this many moments, and the latest one.
@@ -206,13 +206,13 @@ class Standing:
 def checks_of(results: Iterable[Numbers], chain: str | None, delta: float) -> list[Check]:
     """The checks that these numbers stand for. ``chain``: the name of the only chain."""
     found = []
-    for place, log_mean, log_largest, level, cards, left_out, since, history in results:
+    for place, log_mean, log_largest, level, cards, omitted, since, history in results:
         kind, by = CHECKS[place]
         text = sentence(chain, kind, by, level, delta, (), False, together=chain is None)
         moments = tuple((int(number), float(value)) for number, value in history)
         found.append(
             Check(
-                chain, kind, by, exponential(log_mean), exponential(log_largest), level, text, (), cards, left_out,
+                chain, kind, by, exponential(log_mean), exponential(log_largest), level, text, (), cards, omitted,
                 since or None, moments,
             )
         )  # fmt: skip

@@ -15,8 +15,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..diagnostics import Diagnosis
-from ..diagnostics._sentences import given_up, left_out, pending, skipped, unread, why_waiting
-from ..diagnostics.standing import AGES, CHECKS, ChainStanding, Fed, Labelled, Standing, Wholes, checks_of
+from ..diagnostics.standing import (
+    AGES,
+    CHECKS,
+    ChainStanding,
+    Fed,
+    Labelled,
+    Standing,
+    Wholes,
+    checks_of,
+    given_up,
+    left_out,
+    pending,
+    skipped,
+    unread,
+    why_waiting,
+)
 from ..journal.entry import Entry, Head
 from ..paths import Paths
 from .aim import FEW
