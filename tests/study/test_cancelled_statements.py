@@ -18,10 +18,10 @@ WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND p
 
 
 @contextmanager
-def locked(address, tables="study, chain"):
-    """Nobody can read or change these tables of the study."""
+def locked(address, mode="ACCESS EXCLUSIVE"):
+    """Nobody can read or change the journal; in the mode EXCLUSIVE, nobody can change it."""
     with psycopg.connect(address) as connection:
-        connection.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
+        connection.execute(f"LOCK TABLE journal IN {mode} MODE")
         yield
         connection.rollback()
 
@@ -58,32 +58,34 @@ CALLS = {
     "certificate": lambda study: study.certificate(),
     "progress": lambda study: study.progress(),
 }
-#: A call, and the tables that it waits for: at the beginning of its transaction, or where it writes its last changes.
-BLOCKED = [*((call, "study, chain") for call in CALLS), *((call, "log") for call in CALLS if call.startswith("tell"))]
+#: A call, and whether it waits where it reads or where it writes.
+BLOCKED = [
+    *((call, "ACCESS EXCLUSIVE") for call in CALLS), *((call, "EXCLUSIVE") for call in CALLS if call.startswith("tell"))
+]  # fmt: skip
 SENTENCE = (
     r"^postgresql://.* cancelled a statement \(canceling statement due to {}\): "
     "nothing was changed, and the call can be made again$"
 )
 
 
-@pytest.mark.parametrize(("call", "tables"), BLOCKED)
+@pytest.mark.parametrize(("call", "mode"), BLOCKED)
 @pytest.mark.parametrize("why", ["statement timeout", "user request"])
-def test_a_cancelled_statement_is_no_lost_connection(server, call, tables, why):
+def test_a_cancelled_statement_is_no_lost_connection(server, call, mode, why):
     address = server.address()
     filled(address).close()
     limit = quote(" -cstatement_timeout=300") if why == "statement timeout" else ""
     with Study.open(address + limit, continuing=True) as study, Study.open(address) as other:
         study.tell("a", 0)
-        study.tell("a", 1)  # from here on a tell is one message
-        before, made = other.allocation(), study._store.database.connections
+        study.tell("a", 1)
+        before, made = other.allocation(), study._keeper.journal._db
         ended = nullcontext() if limit else cancelling(address)
-        with locked(address, tables), ended, pytest.raises(Cancelled, match=SENTENCE.format(why)) as caught:
+        with locked(address, mode), ended, pytest.raises(Cancelled, match=SENTENCE.format(why)) as caught:
             CALLS[call](study)
         assert not isinstance(caught.value, ConnectionLost)
         assert other.allocation() == before
         CALLS[call](study)
         study.tell("a", 2)
-        assert study._store.database.connections == made
+        assert study._keeper.journal._db is made
         assert study.ask() == other.ask()
         study.audit()
 
@@ -108,7 +110,7 @@ def test_a_worker_tells_again_what_a_cancelled_statement_did_not_store(server):
         study.audit()
 
 
-def test_an_interrupted_glance_leaves_a_study_that_can_be_asked(server, tmp_path):
+def test_an_interrupted_question_leaves_a_study_that_can_be_asked(server, tmp_path):
     """The server has prepared the statement, and Ctrl-C comes before its answer. Then the driver asks to cancel it."""
     address = server.address()
     filled(address).close()

@@ -99,16 +99,20 @@ def test_a_place_or_a_policy_that_is_no_text(folder):
         Policy(HALF, lambda s, t, c: 0.0, lambda r, n, q, c: ())
 
 
-@pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
-def test_any_other_text_that_is_none_is_told_by_the_database(place):
-    """Whatever reaches a driver: no driver writes it, and no transaction is left open."""
+def test_any_other_text_that_is_none_is_refused_before_it_is_stored(place):
     study = place.create({"a": 2})
-    with (
-        pytest.raises(InputError, match=r"a text that is no UTF-8 cannot be stored: .*\\udcff"),
-        study._store.writing(),
+    study.tell("a", 0)
+    for change in (
+        lambda: study.set_aside("a", HALF),
+        lambda: study.correct("a", 1, 1, HALF),
+        lambda: study.tell("a", 1, key=HALF),
     ):
-        study._store.database.query("SELECT '" + HALF + "'")
+        with pytest.raises(InputError, match="must be text that UTF-8 can hold"):
+            change()
+    with pytest.raises(InputError, match="a key must be a string, not 3"):
+        study.tell("a", 1, key=3)
     study.tell("a", 1)
+    assert study.progress().observations == 2
 
 
 # ---------------------------------------------------------------- the command line

@@ -243,6 +243,10 @@ class Study:
             path = whole_number(path, "path", meaning="the number of a path in its chain", most=MOST_TRANSITIONS)
         if step is not None:
             step = whole_number(step, "step", meaning="the observation's number in its path", most=MOST_TRANSITIONS)
+        if key is not None:
+            if not isinstance(key, str):
+                raise InputError(f"a key must be a string, not {shown(key)}")
+            key = unicode_text(key, "a key")
         given = {"path": path, "step": step, "begin": begin, "ends": ends, "key": key, "recall": self._keeper.recall}
         if token is not None:
             told = self._keeper.do(commands.tell_leased, _checked_token(token), chain, state, **given)
@@ -322,7 +326,8 @@ class Study:
 
     def correct(self, chain: str, path: int, step: int, reason: str = "") -> None:
         """Takes back a path's latest observation: another state was meant. The path ends."""
-        self._keeper.do(commands.correct, self._walker(), chain, path=path, step=step, reason=reason)
+        why = unicode_text(str(reason), "a reason")
+        self._keeper.do(commands.correct, self._walker(), chain, path=path, step=step, reason=why)
 
     def lose(self, chain: str) -> None:
         """Notes that an observation was made but can never be told."""
@@ -334,7 +339,7 @@ class Study:
         ``ended``: its source has given all its states. ``token``: of a lease that is given back with it.
         """
         held = None if token is None else _checked_token(token)
-        self._keeper.do(commands.set_aside, chain, str(reason), ended=ended, token=held)
+        self._keeper.do(commands.set_aside, chain, unicode_text(str(reason), "a reason"), ended=ended, token=held)
         self._keeper.settle()
 
     def take_up(self, chain: str) -> None:
