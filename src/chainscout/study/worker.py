@@ -19,9 +19,9 @@ from ..journal.entry import End
 from ..markup import html_table
 from ..validation import Duration, printable, shown, whole_number
 from ..validation import seconds as in_seconds
-from . import commands, labels
+from . import commands, labels, stop
 from .keeper import Keeper
-from .state import LEARNER
+from .state import LEARNER, State
 from .walker import Walker
 
 __all__ = ["Lease", "LeaseStatus", "Worker", "check_may_wait", "is_learners"]
@@ -227,6 +227,10 @@ class Worker:
             lease.__exit__(kind, error, trace)
 
 
+def _is_over(state: State, now: int, chain: int) -> bool:
+    return state.chains[chain].done or stop.reason(state, now) is not None
+
+
 def _renew(reference: "weakref.ref[Worker]", waking: threading.Event) -> None:
     """Renews the leases of a worker until it is closed or garbage-collected."""
     while (worker := reference()) is not None and not worker._closed:
@@ -320,7 +324,9 @@ class Lease:
         self._told(state, told)
         if isinstance(following, commands.Granted):
             lease = self._worker._hold(following)
-            self._keeper.settle()
+            if self._keeper.settle() and self._keeper.read(_is_over, lease._number):
+                lease.give_back()  # the look that this tell made due says that no step is needed
+                return None
             return lease
         looked = self._keeper.settle()
         return None if looked and isinstance(following, NothingFree) else following
