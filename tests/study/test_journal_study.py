@@ -1,7 +1,9 @@
 """A study on a journal in memory, in a file and on a server: what the public class does over the fold."""
 
 import asyncio
+import os
 import random
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -297,3 +299,36 @@ def test_a_policy_of_the_users_is_needed_to_go_on(folder):
         assert study.names == ["a"]
     with Study.open(where, RULE) as study:
         assert study.ask() == "a"
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_child_refuses_also_while_a_thread_of_the_parent_holds_the_lock(where):
+    study = Study.create(where, CHAINS)
+    study.tell("south", 1)
+    here, there = threading.Event(), threading.Event()
+
+    def hold():
+        with study._keeper.lock():
+            here.set()
+            there.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    here.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(10)
+        calls = (study.ask, study.progress, study.look, lambda: study.tell("south", 1), lambda: study.names)
+        refused = 0
+        for call in calls:
+            with suppress(InputError):
+                call()
+                refused -= 1
+            refused += 1
+        os._exit(refused != len(calls))
+    there.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
+    study.tell("south", 2)
+    assert study.progress().observations == 2
+    study.close()

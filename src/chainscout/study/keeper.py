@@ -1,7 +1,9 @@
 """A study in one process: its journal, the state that follows from it, and the lock around both."""
 
 import gc
+import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -37,6 +39,9 @@ _MANY = 1_000
 #: So many bounds are computed at once.
 _AT_ONCE = 1_000
 
+#: All keepers of this process.
+_KEEPERS: "weakref.WeakSet[Keeper]" = weakref.WeakSet()
+
 
 class Keeper:
     """Reads, checks, appends and folds. Every method may be called from any thread.
@@ -60,6 +65,7 @@ class Keeper:
         #: The replays of the study's questions. Who uses them takes this lock before the other one.
         self._replays = Replays()
         self._replaying = threading.Lock()
+        _KEEPERS.add(self)
         with self._lock:
             self._catch_up()
 
@@ -341,3 +347,13 @@ def no_garbage() -> Iterator[None]:
         yield
     finally:
         gc.enable()
+
+
+def _renew_locks() -> None:
+    """In a forked child nobody releases a lock that a thread of the parent held: the journal refuses there instead."""
+    for keeper in _KEEPERS:
+        keeper._lock, keeper._replaying = threading.RLock(), threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_locks)
