@@ -32,7 +32,7 @@ _IntegerArray = npt.NDArray[np.int64]
 DRAWN, AWAITED, BLOCKED = 0, 1, 2
 #: An answer is the widest one over all values of at most this many holes, in at most so many replays (MATH §15). Other
 #: holes end their rows.
-MOST_HOLES, MOST_REPLAYS = 3, 1000
+_MOST_HOLES, _MOST_REPLAYS = 3, 1000
 #: So many replays are kept while cards are added. If there are more, they begin again at each answer.
 _MOST_KEPT = 64
 
@@ -205,7 +205,7 @@ def most_holes(size: int, is_open: bool, question: Question) -> int:
     Passage times and long-run shares are replayed from every state.
     """
     each = size if isinstance(question, PassageTime | LongRunShare) else 1
-    fitting = (holes for holes in range(MOST_HOLES, 0, -1) if size**holes * each <= MOST_REPLAYS)
+    fitting = (holes for holes in range(_MOST_HOLES, 0, -1) if size**holes * each <= _MOST_REPLAYS)
     return 0 if is_open else next(fitting, 0)
 
 

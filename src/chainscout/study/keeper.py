@@ -5,7 +5,7 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -201,6 +201,15 @@ class Keeper:
             if one.asks:
                 found = bounds.found([one])[0] if one.bounds else None
                 self.do(commands.look, one, found, self.replies(one.name))
+
+    def look_at(self, names: Iterable[str]) -> None:
+        """Looks at these chains whether they are due or not, because what was computed of them counts for the aim."""
+        if not self.journal.read_only:
+            with self._lock:
+                state = self._catch_up()
+                asked = [bounds.due(state, state.names[name]) for name in names]
+            self.look(asked)
+            self.settle()
 
     def note_bounds(self, asked: Sequence[bounds.Due]) -> list[bounds.Found]:
         """Computes bounds outside of the lock, and notes them."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..problems import Problem
     from .study import Study
 
+__all__ = ["AnswerPlan", "StudyPlan", "plan"]
+
 #: The number of chains whose counts are read at a time.
 _BATCH = 1_000
 #: A sentence names at most this many chains or questions.
@@ -287,7 +289,7 @@ def _plan_answers(study: "Study", look: Look, width: float | None) -> AnswerPlan
         more[key] = math.ceil((factor - 1) * chains[name].observations) if math.isfinite(factor) else factor
     if own and progress.stop_reason is None:
         short = {name for (name, _), number in more.items() if not number <= 0}
-        study._look_at([name for name in chains if name not in short and name not in done])
+        study._keeper.look_at([name for name in chains if name not in short and name not in done])
     aside = tuple(name for name, chain in chains.items() if chain.aside or name in look.doubts)
     waiting = {(one.chain, one.question): one.waiting_for for one in look.questions if one.waiting_for is not None}
     made = AnswerPlan(aim, progress.observations, more, 0.0, left, aside, waiting, look.repeated, look.doubts)
@@ -324,7 +326,7 @@ def _plan_loss(study: "Study", look: Look, target: float | Mapping[str, float] |
         if not line.aside and not math.isnan(number):
             cost += more[line.name] * line.cost
     if progress.stop_reason is None:
-        study._look_at(news)
+        study._keeper.look_at(news)
     more |= dict.fromkeys(look.doubts, math.inf)
     aside = tuple(dict.fromkeys([*look.aside, *look.doubts]))
     goal = own if target is None and len(set(own.values())) > 1 else target or next(iter(own.values()))

@@ -6,21 +6,28 @@ What they read is a function of the chain's draws alone: `walked_paths` gives th
 import heapq
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..answers import Answer, parse
+from ..answers import Answer, Question, parse
+from ..answers.answer import unchecked
 from ..answers.replay import AWAITED, BLOCKED, DRAWN, Decks, most_holes
 from ..answers.running import Running
+from ..diagnostics import Diagnosis, Doubt, diagnose
 from ..errors import InputError
 from ..paths import HOLE
-from . import labels
+from . import commands, labels
 from .chain import Chain
+from .checks import judged_paths
 from .draws import START, UNKNOWN, Card, Status
+from .look import repeated_paths
 from .questions import Asked
 from .state import State
-from .walks import open_cards, source_key
+from .walks import open_cards, source_key, walked_paths
 
-__all__ = ["Replays", "Reply"]
+if TYPE_CHECKING:
+    from .keeper import Keeper
+
+__all__ = ["Replays", "Reply", "answered"]
 
 
 class Reply(NamedTuple):
@@ -90,6 +97,56 @@ def _reply(asked: Asked, running: Running, decks: Decks, cut: int, transitions: 
     row = running.states.index(found.waiting_for)
     stop = decks.stops.get(row) if decks.ends[row] == BLOCKED else None
     return Reply(asked.number, cut, transitions, found, row, int(decks.count[row]), stop)
+
+
+def answered(
+    keeper: "Keeper", chain: str, question: Question | str, checks: Diagnosis | None, *, delta: float | None = None,
+    method: str | None = None, asked: int | None = None, losses: str = "checked",
+) -> Answer:  # fmt: skip
+    """The answer to a question about a chain. That to a registered question counts for the aim.
+
+    ``checks``: of all chains at this moment; None: there are too many.
+    """
+    question = parse(question) if isinstance(question, str) else question
+    found = None
+    if (delta, method, asked, losses) == (None, None, None, "checked"):
+        found = _registered(keeper, chain, str(question))
+    with keeper.lock():
+        state = keeper.recorded() if found is None or checks is None else keeper.state()
+        known = labels.find(state, chain)
+        level, repeated = state.delta, repeated_paths(state, known.number)
+        paths = walked_paths(state, known) if found is None else None
+        judged = judged_paths(state, known) if checks is None else None
+        share = level / len(state.chains)
+    if found is None:
+        level = level if delta is None else delta
+        found = unchecked(paths, question, delta=level, method=method, asked=asked, losses=losses)
+    if repeated:
+        return found.without_bounds(Doubt("repeated", repeated[0]), *repeated[1:])
+    if judged is not None:
+        return found.without_bounds(diagnose(judged, delta=share).doubt())
+    return found if checks is None else found.without_bounds(checks.doubt(chain))
+
+
+def _registered(keeper: "Keeper", chain: str, text: str) -> Answer | None:
+    """The answer to a registered question; None if the question is not registered."""
+    with keeper.lock():
+        questions = labels.find(keeper.state(), chain).questions
+        asked = next((one for one in questions if one.text == text), None)
+        if asked is None:
+            return None
+        number, transitions = asked.number, asked.transitions
+    (found,) = keeper.replies(chain, number)
+    if found.transitions != transitions and not keeper.journal.read_only:
+        keeper.do(commands.answer, chain, [found])
+        with keeper.lock():
+            state = keeper.state()
+            asked, aim = state.questions[number - 1], state.aim
+            met = aim.is_met(asked, asked.lower, asked.upper)
+            # Perhaps the chain has reached the aim, if the other questions are answered well enough too.
+            is_news = aim.is_about_answers and not state.names[chain].done and met != asked.met
+        keeper.look_at([chain] if is_news else [])
+    return found.answer
 
 
 class _Reading:

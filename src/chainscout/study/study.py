@@ -14,13 +14,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, overload
 
-from ..answers import Answer, Question, parse
-from ..answers.answer import unchecked
+from ..answers import Answer, Question
 from ..certificates import Estimate
 from ..certificates.open_states import OpenEstimate
 from ..chains import MarkovChain
 from ..counts import MOST_TRANSITIONS, Counts
-from ..diagnostics import Diagnosis, Doubt, diagnose
+from ..diagnostics import Diagnosis, diagnose
 from ..errors import ChainscoutError, InputError, NothingFree, RecomputedWarning
 from ..journal import backup, opening
 from ..journal.entry import START, End, Kind, unpacked
@@ -40,6 +39,7 @@ from .keeper import Keeper, no_garbage
 from .look import Look, Shares, look_at, progress_of, repeated_paths
 from .plan import plan
 from .process import is_gone, running
+from .replays import answered
 from .settings import StudySettings, settings_of
 from .state import MAIN, State
 from .views import ChainProgress, EventLine, LogLine, Progress, QuestionLine, Restarted, Step, StopReason
@@ -423,14 +423,6 @@ class Study:
         self._keeper.settle()
         return asked, found
 
-    def _look_at(self, names: Iterable[str]) -> None:
-        """Notes the bounds of these chains, or the answers to their questions, as far as they count for the aim."""
-        if self._keeper.journal.read_only:
-            return
-        asked: list[Due] = self._see(lambda state: [due(state, state.names[name]) for name in names])
-        self._keeper.look(asked)
-        self._keeper.settle()
-
     plan = plan
 
     def certificate(self) -> StudyCertificate:
@@ -505,58 +497,15 @@ class Study:
         for a registered question its share of δ. ``method``, ``asked``, ``losses``: see ``chainscout.answer``. The
         counts of a warm start are not read.
         """
-        return self._answer(chain, question, delta, method, asked, losses, self.checks())
-
-    def _answer(
-        self, chain: str, question: Question | str, delta: float | None, method: str | None, asked: int | None,
-        losses: str, checks: Diagnosis | None,
-    ) -> Answer:  # fmt: skip
-        """``checks``: of all chains at this moment; None: there are too many."""
-        question = parse(question) if isinstance(question, str) else question
-        found = None
-        if (delta, method, asked, losses) == (None, None, None, "checked"):
-            found = self._registered(chain, str(question))
-        if found is None:
-            level: float = self._see(lambda state: state.delta) if delta is None else delta
-            found = unchecked(self.paths(chain), question, delta=level, method=method, asked=asked, losses=losses)
-        if repeated := self.repeated_paths(chain):
-            return found.without_bounds(Doubt("repeated", repeated[0]), *repeated[1:])
-        if checks is not None:
-            return found.without_bounds(checks.doubt(chain))
-        with self._keeper.lock():
-            state = self._keeper.recorded()
-            paths, share = judged_paths(state, labels.find(state, chain)), state.delta / len(state.chains)
-        return found.without_bounds(diagnose(paths, delta=share).doubt())
-
-    def _registered(self, chain: str, line: str) -> Answer | None:
-        """The answer to a registered question; None if the question is not registered."""
-        questions: dict[str, tuple[int, int]] = self._see(
-            lambda state: {
-                asked.text: (asked.number, asked.transitions) for asked in labels.find(state, chain).questions
-            }
+        return answered(
+            self._keeper, chain, question, self.checks(), delta=delta, method=method, asked=asked, losses=losses
         )
-        if line not in questions:
-            return None
-        number, transitions = questions[line]
-        (found,) = self._keeper.replies(chain, number)
-        if found.transitions == transitions or self._keeper.journal.read_only:
-            return found.answer
-        self._keeper.do(commands.answer, chain, [found])
-
-        def is_news(state: State) -> bool:
-            """Whether it may be that the chain has reached the aim."""
-            asked = state.questions[number - 1]
-            met = state.aim.is_met(asked, asked.lower, asked.upper)
-            return state.aim.is_about_answers and not state.chains[asked.chain].done and met != asked.met
-
-        self._look_at([chain] if self._see(is_news) else [])
-        return found.answer
 
     def answers(self, question: Question | str, *, losses: str = "checked") -> dict[str, Answer]:
         """The answers of all K chains to one question, with δ/K each, so that all hold together."""
         share: float = self._see(lambda state: state.delta / len(state.chains))
         checks = self.checks()
-        return {name: self._answer(name, question, share, None, None, losses, checks) for name in self.names}
+        return {name: answered(self._keeper, name, question, checks, delta=share, losses=losses) for name in self.names}
 
     def questions(self) -> list[QuestionLine]:
         """The registered questions with their answers, as stored at the last look at their chains."""
