@@ -17,6 +17,8 @@ from chainscout.errors import ChainscoutError, FileError, InputError, PolicyWarn
 from chainscout.study import StopReason
 from chainscout.study.aim import contenders
 from chainscout.study.questions import Asked, Registered, shares
+from chainscout.study.snapshot import packed_state, unpacked_state
+from chainscout.study.state import State
 
 MATRIX = np.array([[0.6, 0.3, 0.1], [0.5, 0.3, 0.2], [0.4, 0.0, 0.6]])
 QUESTIONS = [
@@ -298,6 +300,21 @@ def test_the_worst_chain_is_found(folder):
         assert len(left) == 1
     told = study.allocation()
     assert told["c1"] < told["c0"]  # what is known not to be the worst is left alone
+
+
+@pytest.mark.parametrize("aim", [{}, {"target_width": 0.5}, {"limit": 0.3}, {"worst": "highest"}, {"target_loss": 0.1}])
+def test_ratio_met_and_done_follow_from_the_entries(aim):
+    """Folded whole, or from a snapshot at any place: the state is that of the open study, and the questions too."""
+    study = cs.Study.create(None, {"a": 3, "b": 3}, 900, questions=QUESTIONS[0], **aim)
+    run(study)
+    entries = [entry for page in study._keeper.pages() for entry in page]
+    expected = packed_state(study._keeper.state())
+    for until in (*range(1, len(entries), 61), len(entries)):
+        part = State(study.policy)
+        part.apply(entries[:until])
+        again = unpacked_state(packed_state(part), study.policy)
+        again.apply(entries[until:])
+        assert packed_state(again) == expected
 
 
 def test_contenders_are_those_that_no_other_one_is_known_to_exceed():
