@@ -588,8 +588,6 @@ def test_a_retry_is_told_once(study, one):
     assert study.tell("a", 1, key="mine").repeated
     with pytest.raises(OutOfStep, match="the key 'mine' was given before"):
         study.tell("b", 1, key="mine")
-    lease = study.lease(one, chain="a", key="lease")
-    assert study.lease(one, key="lease").token == lease.token
     assert study.state.observations == 2
 
 

@@ -53,11 +53,11 @@ class Kind(IntEnum):
     CONTINUED = 4
     #: A worker may advance this path until time + value. Its own number is the lease's token. Issues a slot (at_once:
     #: one for each step). value: milliseconds. by: worker. more: ``steps``? (how many; 1), ``at_once``? (true: the
-    #: steps are told in one go, so all have their slots here), ``key``? (the caller's name for a retry).
+    #: steps are told in one go, so all have their slots here).
     LEASE = 5
     #: A state was observed: the path's first one, or its next one. Fills the path's oldest open slot. Issues the next
     #: slot of the path, unless its lease has no more steps or has its slots already. value: the state's position.
-    #: by: session or lease. more: ``key``?.
+    #: by: session or lease. more: ``key``? (the caller's name for a retry).
     TOLD = 6
     #: An open chain has one more state. value: its position (the number of states before). more: ``label``.
     LABEL = 7

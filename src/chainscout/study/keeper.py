@@ -137,7 +137,7 @@ class Keeper:
         for page in self.pages():
             for entry in page:
                 if len(asked) == 1:
-                    if entry.kind in (Kind.TOLD, Kind.LEASE) and unpacked(entry.more).get("key") == asked[0]:
+                    if entry.kind is Kind.TOLD and unpacked(entry.more).get("key") == asked[0]:
                         return entry
                 elif entry.kind is Kind.TOLD and (entry.chain, entry.path) == asked[:2]:
                     seen += 1

@@ -449,8 +449,6 @@ class State:
                 c.draws.ask_again(p.slot, source, lease.number, time, slots)
         if self.order is not None:
             self.order.moved.add(chain)
-        if "key" in given:
-            self._keep_key(entry, p.steps)
 
     def _free(self, chain: Chain, path: Path, end: End = End.UNKNOWN) -> None:
         """Ends the path's lease. Its unused part goes back to the budget. ``end``: of a path without a state."""

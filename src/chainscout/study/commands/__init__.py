@@ -15,7 +15,6 @@ from .changes import (
     renew_rule,
     repeat,
     set_aside,
-    stop,
     take_up,
 )
 from .choices import ask, ask_many
@@ -27,6 +26,6 @@ from .tells import Told, checked_pairs, correct, end_path, expire, tell, tell_le
 __all__ = [
     "AIMS", "Granted", "Told", "aim", "answer", "ask", "ask_many", "bound", "check", "checked_pairs", "close",
     "correct", "create", "end_path", "expire", "extend", "give_back", "give_back_all", "give_up_gone", "lease",
-    "look", "lose", "renew", "renew_rule", "repeat", "set_aside", "stop", "take_up", "tell", "tell_and_lease",
+    "look", "lose", "renew", "renew_rule", "repeat", "set_aside", "take_up", "tell", "tell_and_lease",
     "tell_leased", "tell_many", "tell_walk", "tells", "waited_in_vain",
 ]  # fmt: skip

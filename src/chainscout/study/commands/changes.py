@@ -12,12 +12,11 @@ from .. import budget, labels
 from ..checks import is_due
 from ..draws import Cut
 from ..state import State, Twins
-from ..views import StopReason
 from ..walker import Walker
 from .tells import check_not_held, expiries, find_lease
 
 __all__ = [
-    "aim", "bound", "check", "close", "extend", "lose", "renew_rule", "repeat", "set_aside", "stop", "take_up",
+    "aim", "bound", "check", "close", "extend", "lose", "renew_rule", "repeat", "set_aside", "take_up",
 ]  # fmt: skip
 
 
@@ -104,13 +103,6 @@ def renew_rule(state: State, now: int, policy: Policy) -> tuple[list[Draft], boo
     if policy.version == state.version:
         return [], False
     return [Draft(Kind.RULE, value=policy.version, more=packed(name=policy.name))], True
-
-
-def stop(state: State, now: int, reason: StopReason, text: str = "") -> tuple[list[Draft], None]:
-    """The study stops for a reason that does not follow from its state. Nothing, if it has stopped already."""
-    if state.stopped is not None:
-        return [], None
-    return [Draft(Kind.STOPPED, more=packed(reason=reason.value, **({"text": text} if text else {})))], None
 
 
 def repeat(state: State, now: int, twins: Twins) -> tuple[list[Draft], None]:

@@ -34,7 +34,6 @@ class Granted(NamedTuple):
 def lease(
     state: State, now: int, worker: Walker, lasts: int, *, steps: int = 1, at_once: bool = False,
     chain: str | None = None, without: Set[str] = frozenset(), continuing: bool | Set[str] = False,
-    key: str | None = None,
 ) -> tuple[list[Draft], Granted]:  # fmt: skip
     """A lease of the best chain, or of the named one. Raises an error that says why there is none.
 
@@ -42,9 +41,7 @@ def lease(
     ``continuing``: the worker's process stands where the latest path of its name was left; or the chains for which that
     is true.
     """
-    if key is not None and key in state.keys:
-        return [], _granted_before(state, worker, key)
-    return _granted(After(state, now), worker, lasts, steps, at_once, chain, without, continuing, key, None)
+    return _granted(After(state, now), worker, lasts, steps, at_once, chain, without, continuing, None)
 
 
 def tell_and_lease(
@@ -63,7 +60,7 @@ def tell_and_lease(
         raise LeaseLost(f"the lease of the chain {name!r} has ended: tell the observation by itself")
     after = After(state, now, drafts)
     try:
-        found, granted = _granted(after, worker, lasts, steps, False, None, without, continuing, None, told)
+        found, granted = _granted(after, worker, lasts, steps, False, None, without, continuing, told)
     except Exception as error:  # a rule may raise any, and no observation is lost by it
         return after.drafts, (told, error)
     return found, (told, granted)
@@ -112,7 +109,7 @@ def give_back_all(state: State, now: int, worker: int) -> tuple[list[Draft], Non
 
 def _granted(
     after: After, worker: Walker, lasts: int, steps: int, at_once: bool, name: str | None, without: Set[str],
-    continuing: bool | Set[str], key: str | None, told: Told | None,
+    continuing: bool | Set[str], told: Told | None,
 ) -> tuple[list[Draft], Granted]:  # fmt: skip
     """A lease after other drafts. ``told``: what they tell."""
     state, drafts = after.state, after.drafts
@@ -126,7 +123,7 @@ def _granted(
         drafts = [*drafts, worker.draft()]
     number = worker.number or state.head.number + len(drafts)
     options = {"steps": affordable} if affordable > 1 else {}
-    more = packed(**options, **({"at_once": True} if at_once else {}), **({"key": key} if key else {}))
+    more = packed(**options, **({"at_once": True} if at_once else {}))
     drafts = [*drafts, Draft(Kind.LEASE, chain.number, path, lasts, number, "" if more == "{}" else more)]
     token = state.head.number + len(drafts)
     return drafts, Granted(token, number, chain.number, path, path_steps, last, affordable, lasts)
@@ -142,13 +139,3 @@ def _path(state: State, chain: Chain, worker: Walker, continuing: bool) -> tuple
     else:
         path = worker.path(chain, continuing and not worker.walks(chain))
     return (chain.paths + 1, -1, 0) if path is None else (path.number, path.last, path.steps)
-
-
-def _granted_before(state: State, worker: Walker, key: str) -> Granted:
-    """The lease that was granted with this key, if it still holds."""
-    token = state.keys[key][0]
-    held = state.leases.get(token)
-    if held is None:
-        raise LeaseLost(f"the lease with the key {key!r} has ended")
-    path = state.chains[held.chain].walks[held.path]
-    return Granted(token, held.worker, held.chain, held.path, path.steps, path.last, held.steps, held.lasts)
