@@ -233,7 +233,7 @@ class Study:
         ``ends``: the path ends with this state, because the process itself has ended.
         ``key``: any text; the same observation with the same key is told once.
         """
-        if path is step is token is key is None and not (begin or ends):
+        if path is None and step is None and token is None and key is None and not (begin or ends):
             walker = self._walker()
             told = self._keeper.do(commands.tell, walker, chain, state)
             return self._goes_on(walker, told)
@@ -247,7 +247,9 @@ class Study:
             if not isinstance(key, str):
                 raise InputError(f"a key must be a string, not {shown(key)}")
             key = unicode_text(key, "a key")
-        given = {"path": path, "step": step, "begin": begin, "ends": ends, "key": key, "recall": self._keeper.recall}
+        given: dict[str, Any] = {
+            "path": path, "step": step, "begin": begin, "ends": ends, "key": key, "recall": self._keeper.recall
+        }  # fmt: skip
         if token is not None:
             told = self._keeper.do(commands.tell_leased, _checked_token(token), chain, state, **given)
             self._keeper.settle()

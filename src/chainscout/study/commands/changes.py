@@ -26,11 +26,10 @@ def extend(
 ) -> tuple[list[Draft], None]:  # fmt: skip
     """Another budget (the whole, not the increase), target or deadline. A study that has stopped goes on."""
     ends: dict[str, float] = {}
-    if limit is not None:
-        limit = budget.checked_budget(limit, priced="costs" in state.settings)
-        budget.check_affordable(limit, state.costs[0])
-        budget.check_lowered(state, now, limit)
-        ends["budget"] = limit
+    if (checked := budget.checked_budget(limit, priced="costs" in state.settings)) is not None:
+        budget.check_affordable(checked, state.costs[0])
+        budget.check_lowered(state, now, checked)
+        ends["budget"] = checked
     if deadline is not None:
         ends["deadline"] = deadline
     drafts: list[Draft] = []
