@@ -216,6 +216,25 @@ def test_old_slots_are_given_up_before_the_first_new_one(folder, request, worker
         study.audit()
 
 
+def test_three_kills_cost_little(folder, request):
+    """The certificate is within 10 % of what all transitions would give without a hole, and checks read nearly all."""
+    where = folder / "study.db"
+    for kill in range(3):
+        given = {"tests": str(request.path.parent), "where": str(where), "workers": 0, "budget": None, "seed": kill}
+        script = KILLED.format(**given, meanwhile="lambda: None")
+        program = subprocess.Popen([sys.executable, "-c", script])
+        while not told(where) >= 400 * (kill + 1):
+            time.sleep(0.001)
+        program.kill()
+        program.wait()
+    with learned(where, told(where) + 400, 3) as study:
+        assert (study.progress().lost, study.progress().leases) == (3, 0)
+        whole = cs.certify({name: study.counts(name, everything=True) for name in STATES}, method="mixture")
+        assert whole.max <= study.certificate().max <= 1.1 * whole.max
+        assert study.checks().waiting <= 0.01 * study.progress().observations
+        study.audit()
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("workers", [0, 1, 3], ids=["one at a time", "one worker", "three workers"])
 def test_real_kills(folder, request, workers):
