@@ -186,7 +186,7 @@ def _csv(name: str, lines: Iterator[bytes]) -> Response:
 def _chain_lines(report: StudyReport) -> Iterator[bytes]:
     """Every chain as comma-separated values."""
     yield as_csv([[field.name for field in fields(Line)]])
-    yield from (as_csv([asdict(line).values()]) for line in map(report.line, report.look.chains))
+    yield from (as_csv([tuple(asdict(line).values())]) for line in map(report.line, report.look.chains))
 
 
 def matrix_lines(study: "Study", chain: str) -> Iterator[bytes]:
