@@ -405,6 +405,14 @@ def test_the_others_go_on_and_reach_the_target(place):
     study.audit()
 
 
+def test_a_target_that_comes_later_is_not_for_a_chain_that_they_speak_against():
+    study = told(cs.Study.create(None, {"plain": 2, "odd": 2}), 600, odd=0)
+    assert study.look().doubts.keys() == {"odd"}
+    assert study.look().aside == {}, "without an aim, nothing is to be reached"
+    study.extend(target_loss=0.001)
+    assert study.look().aside.keys() == {"odd"}
+
+
 def test_a_chain_that_is_taken_up_is_set_aside_again_only_by_new_checks():
     study = cs.Study.create(None, {"odd": 2, "plain": 2}, target_loss=0.002)
     told(study, 600, odd=0)

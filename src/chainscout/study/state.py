@@ -623,6 +623,8 @@ class State:
         given = unpacked(entry.more)
         self.stopped = None
         self.aim.renew(self, entry.number, {given["of"]: given["target"]})
+        if self.doubts:  # chains that cannot reach it are set aside at once
+            self.check_due = self.observations
 
     def _bound(self, entry: Entry) -> None:
         chain = self.chains[entry.chain]
