@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..certificates import ASSUMPTION
 from ..numerals import Bound
 from ..numerals import bound as as_text
-from ..study.plan import plan
+from ..study.planning import plan
 from .format import Struck, finite
 from .tables import Table
 

@@ -9,7 +9,7 @@ from ..counts import never_left
 from ..errors import InputError
 from ..numerals import Lower, Upper
 from ..study import Look, Study
-from ..study.plan import StudyPlan
+from ..study.planning import StudyPlan
 from .format import finite
 from .study_data import Overview, StudyReport
 from .study_data import facts as study_facts

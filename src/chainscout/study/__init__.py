@@ -2,7 +2,7 @@
 
 from .certificate import StudyCertificate
 from .look import Look
-from .plan import AnswerPlan, StudyPlan, plan
+from .planning import AnswerPlan, StudyPlan, plan
 from .settings import StudySettings
 from .study import Study
 from .views import (

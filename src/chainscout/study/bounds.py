@@ -10,9 +10,10 @@ from ..logarithm import log
 from .aim import CALM, LONG
 from .chain import Chain
 from .draws import Cut
+from .labels import states
 from .state import State
 
-__all__ = ["Due", "Found", "costs_of_holes", "due", "found"]
+__all__ = ["Due", "Found", "costs_of_holes", "counts_of", "due", "found"]
 
 
 class Due(NamedTuple):
@@ -98,3 +99,12 @@ def costs_of_holes(asked: Sequence[Due], bounds: Sequence[Found]) -> dict[str, t
 def _found(asked: Due, counts: Counts, bound: float, sharper: sharp.Bounds | None = None) -> Found:
     ratio = asked.weight * bound / asked.target if asked.target else None
     return Found(bound, counts.total, ratio, asked.method, sharper)
+
+
+def counts_of(chain: Chain, cut: Cut | None) -> Counts:
+    """The transitions of a cut, with the chain's labels; None: all that were told."""
+    rows = {x: row.counts for x, row in chain.rows.items()} if cut is None else cut.counts(chain.rows)
+    return Counts.from_rows(
+        {x: dict(row) for x, row in rows.items()}, states(chain), observations=chain.observations, paths=chain.begun,
+        last=None, open_states=chain.is_open, holes=None if cut is None else cut.holes,
+    )  # fmt: skip

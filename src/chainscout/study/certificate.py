@@ -1,21 +1,28 @@
 """What a study's bounds say together, with the notes that must be shown with them (MATH §7, §15, §16)."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 from typing import NamedTuple
 
-from ..certificates import ASSUMPTION, EXITS, Certificate
+from ..certificates import ASSUMPTION, EXITS, Certificate, Estimate
 from ..certificates.certificate import promised
+from ..certificates.open_states import OpenEstimate
 from ..markup import MOST
 from ..numerals import bound
 from ..validation import printable
+from .bounds import Due, Found, costs_of_holes, counts_of
+from .chain import Chain
+from .checks import stored_diagnosis
 from .draws import Status
-from .repetition import MOST_NAMED, as_sentence
+from .repetition import MOST_NAMED, as_sentence, sentence
 from .state import State
 
-__all__ = ["OpenStep", "StudyCertificate", "as_of", "open_steps", "said"]
+__all__ = [
+    "OpenStep", "StudyCertificate", "as_of", "certificate_of", "estimate_of", "open_steps", "repeated_paths", "said",
+]  # fmt: skip
 
 
 class OpenStep(NamedTuple):
@@ -153,6 +160,15 @@ class StudyCertificate(Certificate):
         return tuple(notes)
 
 
+def repeated_paths(state: State, only: int | None = None) -> tuple[str, ...]:
+    """A sentence for each pair of paths that repeat each other. ``only``: of the chain of this number."""
+    found = (pair for pair in state.repeated if only is None or pair.chain == only)
+    return tuple(
+        sentence(state.chains[pair.chain].name, pair.first, pair.second, pair.length)
+        for pair in islice(found, MOST_NAMED)
+    )
+
+
 def as_of(moments: Mapping[str, int], chains: int) -> str:
     """As of when the stored bounds of so many chains are, in words; an empty text: all are of this moment.
 
@@ -168,3 +184,42 @@ def said(doubts: Mapping[str, str]) -> str:
     (name, sentence), *others = doubts.items()
     more = f"; nor does one of {', '.join(printable(other) for other, _ in others[:MOST])}" if others else ""
     return f"{printable(name)}: {sentence}{more}"
+
+
+def certificate_of(state: State, asked: Sequence[Due], found: Sequence[Found], only_read: bool) -> StudyCertificate:
+    """What the bounds of all chains say together. ``only_read``: nobody notes them."""
+    bounds = {due.name: one for due, one in zip(asked, found, strict=True)}
+    weights = {chain.name: chain.weight for chain in state.chains}
+    checks = stored_diagnosis(state)
+    no_bound = set(bounds) if state.spoilt else set(state.doubts)
+    sharper = {name: one.sharper for name, one in bounds.items() if one.sharper is not None and name not in no_bound}
+    reached = (name for name, one in bounds.items() if one.ratio is not None and one.ratio <= 1.0)
+    return StudyCertificate(
+        {name: math.inf if name in no_bound else one.bound for name, one in bounds.items()},
+        state.delta, state.settings["method"], state.lost,
+        aside=tuple(chain.name for chain in state.chains if chain.aside is not None),
+        repeated=repeated_paths(state),
+        only_read=only_read and any(not state.names[name].done for name in reached),
+        doubts=state.doubts,
+        doubt=None if checks is None else checks.note,
+        total_variation={name: one.total_variation for name, one in sharper.items()},
+        entries={name: one.entries for name, one in sharper.items()},
+        weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
+        warm=tuple(chain.name for chain in state.chains if chain.prior),
+        open_steps=open_steps(state),
+        holes={} if state.spoilt else costs_of_holes(asked, found),
+    )  # fmt: skip
+
+
+def estimate_of(state: State, chain: Chain) -> Estimate | OpenEstimate:
+    """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
+    cut = state.chosen_cut(chain)
+    if chain.is_open:
+        # With holes, nobody knows the order of discovery in the order of issue.
+        pairs = {} if cut.holes or cut.without else {x: dict(row.discoveries) for x, row in chain.rows.items()}
+        counts = cut.counts(chain.rows)
+        return OpenEstimate(tuple(chain.labels or ()), counts, pairs, state.delta, len(state.chains))
+    # An open chain has its own δ/K. The closed chains share the rest equally among their entries.
+    closed = [other.size**2 for other in state.chains if not other.is_open]
+    entries = -(-sum(closed) * len(state.chains) // len(closed))
+    return Estimate(counts_of(chain, cut), state.delta, entries=entries)

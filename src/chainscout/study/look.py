@@ -18,11 +18,11 @@ from ..errors import UnknownChain
 from ..validation import one_of, shown
 from . import stop
 from .aim import FEW
-from .certificate import StudyCertificate, as_of, said
+from .certificate import StudyCertificate, as_of, repeated_paths, said
 from .chain import Chain
 from .checks import stored_diagnosis
 from .labels import unknown_chain
-from .repetition import MOST_NAMED, as_sentence, sentence
+from .repetition import as_sentence
 from .state import State
 from .views import (
     AnswerLine,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..diagnostics import Diagnosis
     from ..policies import Policy
 
-__all__ = ["ORDERS", "Look", "Shares", "look_at", "progress_of", "repeated_paths"]
+__all__ = ["ORDERS", "Look", "Shares", "look_at", "progress_of"]
 
 #: By what `Look.page` can sort the chains.
 ORDERS = ("number", "name", "states", "observations", "certificate", "index")
@@ -396,12 +396,3 @@ def progress_of(state: State, now: int) -> Progress:
         spoilt=state.spoilt, certificate=math.inf if state.spoilt else bound,
         variability=sum(chain.variability for chain in state.chains), stop_reason=stop.reason(state, now),
     )  # fmt: skip
-
-
-def repeated_paths(state: State, only: int | None = None) -> tuple[str, ...]:
-    """A sentence for each pair of paths that repeat each other. ``only``: of the chain of this number."""
-    found = (pair for pair in state.repeated if only is None or pair.chain == only)
-    return tuple(
-        sentence(state.chains[pair.chain].name, pair.first, pair.second, pair.length)
-        for pair in islice(found, MOST_NAMED)
-    )

@@ -16,10 +16,10 @@ from ..diagnostics import Diagnosis, Doubt, diagnose
 from ..errors import InputError
 from ..paths import HOLE
 from . import commands, labels
+from .certificate import repeated_paths
 from .chain import Chain
 from .checks import judged_paths
 from .draws import START, UNKNOWN, Card, Status
-from .look import repeated_paths
 from .questions import Asked
 from .state import State
 from .walks import open_cards, source_key, walked_paths

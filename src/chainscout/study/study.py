@@ -31,13 +31,13 @@ from ..validation import Duration, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels, portrait, rule, stop
 from .aim import MOST_CHECKED
-from .bounds import Due, Found, costs_of_holes, due
+from .bounds import Due, Found, counts_of, due
 from .bounds import found as computed
-from .certificate import StudyCertificate, open_steps
-from .checks import judged_paths, stored_diagnosis
-from .keeper import Keeper, no_garbage
-from .look import Look, Shares, look_at, progress_of, repeated_paths
-from .plan import plan
+from .certificate import StudyCertificate, certificate_of, estimate_of, repeated_paths
+from .checks import judged_paths
+from .keeper import Keeper, Result, no_garbage
+from .look import Look, Shares, look_at, progress_of
+from .planning import plan
 from .process import is_gone, running
 from .replays import answered
 from .settings import StudySettings, settings_of
@@ -384,7 +384,7 @@ class Study:
 
     # -- what is known
 
-    def _see(self, look: Callable[[State], Any]) -> Any:
+    def _see(self, look: Callable[[State], Result]) -> Result:
         with self._keeper.lock():
             return look(self._keeper.state())
 
@@ -396,19 +396,9 @@ class Study:
 
         def look(state: State) -> Counts:
             known = labels.find(state, chain)
-            holes: dict[int, int] = {}
-            if everything:
-                rows = {x: dict(row.counts) for x, row in known.rows.items()}
-            else:
-                cut = state.chosen_cut(known)
-                rows, holes = {x: dict(row) for x, row in cut.counts(known.rows).items()}, cut.holes
-            return Counts.from_rows(
-                rows, labels.states(known), observations=known.observations, paths=known.begun, last=None,
-                open_states=known.is_open, holes=holes,
-            )  # fmt: skip
+            return counts_of(known, None if everything else state.chosen_cut(known))
 
-        found: Counts = self._see(look)
-        return found
+        return self._see(look)
 
     def bounds(self) -> dict[str, Found]:
         """The bound of each chain's loss at this moment. Each is noted, so it may end its chain."""
@@ -430,58 +420,11 @@ class Study:
     def certificate(self) -> StudyCertificate:
         """The bound on each chain's loss at this moment. Each is noted, so it may end its chain."""
         asked, found = self._bounds()
-        holes = costs_of_holes(asked, found)
-        bounds = {one.name: bound for one, bound in zip(asked, found, strict=True)}
-
-        def look(state: State) -> StudyCertificate:
-            weights = {chain.name: chain.weight for chain in state.chains}
-            checks = stored_diagnosis(state)
-            sharper = {
-                name: one.sharper
-                for name, one in bounds.items()
-                if one.sharper is not None and not state.spoilt and name not in state.doubts
-            }
-            reached = (name for name, one in bounds.items() if one.ratio is not None and one.ratio <= 1.0)
-            return StudyCertificate(
-                {name: math.inf if state.spoilt or name in state.doubts else one.bound for name, one in bounds.items()},
-                state.delta,
-                state.settings["method"],
-                state.lost,
-                tuple(chain.name for chain in state.chains if chain.aside is not None),
-                repeated_paths(state),
-                only_read=self._keeper.journal.read_only and any(not state.names[name].done for name in reached),
-                doubts=state.doubts,
-                doubt=None if checks is None else checks.note,
-                total_variation={name: one.total_variation for name, one in sharper.items()},
-                entries={name: one.entries for name, one in sharper.items()},
-                weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
-                warm=tuple(chain.name for chain in state.chains if chain.prior),
-                open_steps=open_steps(state),
-                holes={} if state.spoilt else holes,
-            )
-
-        certificate: StudyCertificate = self._see(look)
-        return certificate
+        return self._see(lambda state: certificate_of(state, asked, found, self._keeper.journal.read_only))
 
     def estimate(self, chain: str) -> Estimate | OpenEstimate:
         """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""
-
-        def look(state: State) -> Estimate | OpenEstimate:
-            known = labels.find(state, chain)
-            if known.is_open:
-                cut = state.chosen_cut(known)
-                counts = cut.counts(known.rows)
-                pairs = {x: dict(row.discoveries) for x, row in known.rows.items()}
-                if cut.holes or cut.without:  # then nobody knows the order of discovery in the order of issue
-                    pairs = {}
-                return OpenEstimate(tuple(known.labels or ()), counts, pairs, state.delta, len(state.chains))
-            # An open chain has its own δ/K. The closed chains share the rest equally among their entries.
-            closed = [other.size**2 for other in state.chains if not other.is_open]
-            entries = -(-sum(closed) * len(state.chains) // len(closed))
-            return Estimate(self.counts(chain), state.delta, entries=entries)
-
-        found: Estimate | OpenEstimate = self._see(look)
-        return found
+        return self._see(lambda state: estimate_of(state, labels.find(state, chain)))
 
     def paths(self, chain: str) -> Paths:
         """Every draw of a chain in the order of issue, pending and lost ones included; without the warm start."""
@@ -511,8 +454,7 @@ class Study:
 
     def questions(self) -> list[QuestionLine]:
         """The registered questions with their answers, as stored at the last look at their chains."""
-        found: list[QuestionLine] = self._see(lambda state: [asked.line(state) for asked in state.questions])
-        return found
+        return self._see(lambda state: [asked.line(state) for asked in state.questions])
 
     def export(self, path: str | os.PathLike[str], *, chain: str | None = None, start: Hashable = None) -> None:
         """Writes the estimates to a file, or the journal if the name ends in .jsonl.
@@ -562,10 +504,9 @@ class Study:
 
         ``chain``: this chain only. If there is a sentence, no bound holds.
         """
-        found: tuple[str, ...] = self._see(
+        return self._see(
             lambda state: repeated_paths(state, None if chain is None else labels.find(state, chain).number)
         )
-        return found
 
     def chain(self, name: str) -> ChainProgress:
         """Where one chain stands."""
@@ -586,8 +527,7 @@ class Study:
                 aside=known.aside is not None,
             )  # fmt: skip
 
-        found: ChainProgress = self._see(look)
-        return found
+        return self._see(look)
 
     def progress(self) -> Progress:
         """Where the study stands. Its bounds are those of the last looks."""
@@ -621,8 +561,7 @@ class Study:
     @property
     def names(self) -> list[str]:
         """The chains, by number."""
-        found: list[str] = self._see(lambda state: list(state.names))
-        return found
+        return self._see(lambda state: list(state.names))
 
     def states(self, chain: str) -> list[Hashable]:
         """The chain's states, as far as they are known."""
@@ -631,13 +570,11 @@ class Study:
             known = labels.states(labels.find(state, chain))
             return list(range(known) if isinstance(known, int) else known)
 
-        found: list[Hashable] = self._see(look)
-        return found
+        return self._see(look)
 
     def state_from_text(self, chain: str, text: str) -> Hashable:
         """The state that a text stands for: a label of the chain, or else a whole number."""
-        found: Hashable = self._see(lambda state: labels.from_text(labels.find(state, chain), text))
-        return found
+        return self._see(lambda state: labels.from_text(labels.find(state, chain), text))
 
     @property
     def policy(self) -> Policy:
@@ -664,13 +601,11 @@ class Study:
             order = state.order
             return {} if order is None else {chain.name: order.index(chain) for chain in state.chains}
 
-        found: dict[str, float] = self._see(look)
-        return found
+        return self._see(look)
 
     def allocation(self) -> dict[str, int]:
         """Each chain's observations so far."""
-        found: dict[str, int] = self._see(lambda state: {c.name: c.observations for c in state.chains})
-        return found
+        return self._see(lambda state: {c.name: c.observations for c in state.chains})
 
     def events(self, after: int = 0, limit: int | None = None) -> list[EventLine]:
         """What happened besides observations, in order.
