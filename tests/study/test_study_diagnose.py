@@ -71,7 +71,7 @@ def test_workers_that_repeat_each_other_and_draws_that_were_lost_are_shown():
         lease.tell(0)
         lease.abandon()
     found = study.diagnose()
-    assert "paths 1 and 3 of a begin with the same 32 states" in found.repeated[0]
+    assert "paths 1 and 3 of a begin with the same 64 states" in found.repeated[0]
     assert found.repeated[0] in str(found)
     assert [(rate.chain, rate.state, rate.lost) for rate in found.losses] == [("a", 0, 1)]
     assert found.waiting == 0  # nothing later was known when the draw was given up
