@@ -20,7 +20,7 @@ from journal_places import CREATED, Reader, Stepped, decided, told
 from chainscout.errors import Busy, FileError, InputError
 from chainscout.journal import files, sqlite
 from chainscout.journal.backup import backup
-from chainscout.journal.entry import Draft, Kind, packed
+from chainscout.journal.entry import FORMAT, Draft, Kind, packed
 from chainscout.journal.opening import check_place, create, exists, holds_database, open_journal
 
 
@@ -220,14 +220,14 @@ def test_a_study_of_an_earlier_format(folder):
         database.execute(f"PRAGMA application_id = {sqlite._APPLICATION}")
         database.execute("CREATE TABLE study (id INTEGER, format INTEGER)")
         database.execute("INSERT INTO study VALUES (1, 13)")
-    with pytest.raises(FileError, match="has the format 13, and this version of chainscout reads only the format 14"):
+    with pytest.raises(FileError, match="has the format 13, and this version of chainscout reads only the format 15"):
         open_journal(path)
 
 
 @pytest.mark.parametrize(
     ("first", "sentence"),
     [
-        (Draft(Kind.CREATED, more=packed(format=15)), "has the format 15"),
+        (Draft(Kind.CREATED, more=packed(format=FORMAT + 1)), f"has the format {FORMAT + 1}"),
         (Draft(Kind.CREATED), "has the format None"),
         (told(0), "its first entry does not create one"),
         (None, "its first entry does not create one"),

@@ -19,10 +19,10 @@ def test_the_numbers_of_kinds_are_those_of_the_format():
     """Another list is another format: the number of the format changes with this test."""
     names = (
         "CREATED, SESSION, WORKER, CONTINUED, LEASE, TOLD, LABEL, RENEWED, EXPIRED, ABANDONED, GIVEN_BACK, PATH_ENDED, "
-        "LOST, SET_ASIDE, TAKEN_UP, EXTENDED, STOPPED, BOUND, ANSWERED, CHECKED, REPEATED, RULE, AIM, CLOSED, CORRECTED"
+        "LOST, SET_ASIDE, TAKEN_UP, EXTENDED, BOUND, ANSWERED, CHECKED, REPEATED, RULE, AIM, CLOSED, CORRECTED"
     )
     assert ", ".join(kind.name for kind in Kind) == names
-    assert [kind.value for kind in Kind] == list(range(1, 26))
+    assert [kind.value for kind in Kind] == list(range(1, 25))
     assert [(end.value, end.name) for end in End] == list(
         enumerate(["TERMINATED", "TRUNCATED", "DUE", "LOST", "UNKNOWN"], start=1)
     )

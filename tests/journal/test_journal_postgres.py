@@ -343,7 +343,7 @@ def test_what_is_no_study(schemas):
         connection.execute("CREATE TABLE study (id integer, format integer)")
         connection.execute("INSERT INTO study VALUES (1, 13)")
     assert exists(address)
-    with pytest.raises(FileError, match="has the format 13, and this version of chainscout reads only the format 14"):
+    with pytest.raises(FileError, match="has the format 13, and this version of chainscout reads only the format 15"):
         open_journal(address)
     with pytest.raises(InputError, match="exists already"):
         create(address, CREATED)

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from study_wire import watched
 
-from chainscout.errors import FileError
+from chainscout.errors import FileError, OutcomeUnknown
 from chainscout.study import Study
 
 
@@ -69,3 +69,29 @@ def test_a_server_that_has_lost_the_last_changes_damages_nothing(server, asks):
             again.tell("a", 0)
             assert again.allocation() == other.allocation() == {"a": 7, "b": 9}
             other.audit()
+
+
+@pytest.mark.parametrize("retry", ["step", "key"])
+def test_the_first_tell_may_be_repeated_although_nobody_knows_that_it_was_stored(tmp_path, monkeypatch, retry):
+    """The answer to the append that began the walker was lost: it does not know its own entry."""
+    where = tmp_path / "lab.db"
+    Study.create(where, {"a": 3}).close()
+    with Study.open(where) as study:
+        stored = study._keeper.journal.append
+
+        def append(head, command):
+            stored(head, command)
+            raise OutcomeUnknown("the answer was lost")
+
+        place = {"path": 1, "step": 1} if retry == "step" else {"key": "one"}
+        with monkeypatch.context() as patch:
+            patch.setattr(study._keeper.journal, "append", append)
+            with pytest.raises(OutcomeUnknown):
+                study.tell("a", 2, **place)
+        for _ in range(2):
+            assert study.tell("a", 2, **place) == (1, 2)
+        assert [line.state for line in study.log()] == [2]
+        assert study.tell("a", 1, path=1, step=2) == (1, 3)
+        assert study.counts("a").total == 1
+        assert len(study._keeper.state().walkers) == 1
+        study.audit()

@@ -438,7 +438,7 @@ def test_a_study_of_an_earlier_format_is_refused(folder):
         connection.execute("CREATE TABLE study (id INTEGER, format INTEGER)")
         connection.execute("INSERT INTO study VALUES (1, 11)")
     content = path.read_bytes()
-    sentence = "has the format 11, and this version of chainscout reads only the format 14: no version with another"
+    sentence = "has the format 11, and this version of chainscout reads only the format 15: no version with another"
     for read_only in (False, True):
         with pytest.raises(FileError, match=sentence):
             Study.open(path, read_only=read_only)

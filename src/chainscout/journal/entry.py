@@ -27,7 +27,7 @@ __all__ = [
 
 #: The version of the kinds below and of what they do to the state. The first entry of a journal has it. A new kind or
 #: another meaning is a new format.
-FORMAT = 14
+FORMAT = 15
 
 
 @unique
@@ -79,42 +79,39 @@ class Kind(IntEnum):
     #: lease or 0. more (set aside): ``reason``.
     SET_ASIDE = 14
     TAKEN_UP = 15
-    #: New ends: those that are given replace the old ones, and a stop is taken back. by: session or 0.
+    #: New ends: those that are given replace the old ones. A study that had ended goes on. by: session or 0.
     #: more: ``budget``?, ``deadline``? (null: none).
     EXTENDED = 16
-    #: The study has stopped until it is extended or a chain is taken up. Budget and deadline need no such entry.
-    #: more: ``reason`` (a code), ``text``?.
-    STOPPED = 17
     #: A bound that somebody computed. It is an *input* of the fold: ratio, done and who is furthest follow from these
     #: entries. The first one for a (chain, value, by) counts. value: the cut, as the number
     #: of slots that were issued before this entry. by: aim, or 0 for the aims that the study was made with.
     #: more: ``transitions``, ``bound``, ``ratio``, ``error`` (of single probabilities; null: infinite), ``method``,
     #: ``version``.
-    BOUND = 18
+    BOUND = 17
     #: What a question's answer was. An *input* of the fold, as a bound is. The answers to all questions of a chain come
     #: in one append, and the last one says how far the chain is from the aim. value: the cut. by: aim, or 0.
     #: more: ``question`` (its number), ``transitions``, ``lower``, ``upper`` and ``estimate``? (null: infinite),
     #: ``episodes``, ``waits`` and ``cards`` (what its replay waits for), ``notes``, ``version``.
-    ANSWERED = 19
+    ANSWERED = 18
     #: What the checks of all chains said: an *input* of the fold, because no study stops on bounds that do not hold.
     #: more: ``observations`` (how many were read), ``results`` (numbers, by check), ``blamed`` (by check), ``waiting``,
     #: ``remarks``, ``doubts`` (chain, code and sentence), ``version``.
-    CHECKED = 20
+    CHECKED = 19
     #: This path repeats another one, so no bound holds from here on. value: the other path. more: ``states`` (how many
     #: are alike), ``chain``? (of the other path).
-    REPEATED = 21
+    REPEATED = 20
     #: A writer has another version of the study's rule: from here on choices are its own. value: version. more:
     #: ``name``.
-    RULE = 22
+    RULE = 21
     #: What the study is for from here on: a target, or a question (then the entry's number is the moment of its
     #: registration). by: session or 0. more: ``of`` (which kind of aim), and what this kind needs, in JSON.
-    AIM = 23
+    AIM = 22
     #: The session or the worker has ended in good order: no step of its open slots was made. Each is void if no later
     #: slot of its chain had been issued, else a hole; a next tell begins a new path. by: session or worker.
-    CLOSED = 24
+    CLOSED = 23
     #: The path's latest observation was mistold. The path ends, and the slot is a hole. value: the step (from 1). by:
     #: session, lease or 0. more: ``reason``?.
-    CORRECTED = 25
+    CORRECTED = 24
 
 
 #: The kind of each number.

@@ -237,3 +237,5 @@ class Owner(NamedTuple):
     continuing: bool
     #: The mark of its program, which says whether that still runs; empty: nobody knows.
     program: str
+    #: The random text by which it knows its own entry.
+    mark: str

@@ -60,7 +60,6 @@ def packed_state(state: State) -> bytes:
         "settings": state.settings,
         "totals": [getattr(state, name) for name in _TOTALS],
         "costs": state.costs,
-        "stopped": state.stopped,
         "walkers": list(state.walkers.values()),
         "keys": list(state.keys.items()),
         "aim": [
@@ -99,7 +98,6 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
     for name, value in zip(_TOTALS, given["totals"], strict=True):
         setattr(state, name, value)
     state.costs = tuple(given["costs"])
-    state.stopped = None if given["stopped"] is None else tuple(given["stopped"])
     state.walkers = {one[0]: Owner(*one) for one in given["walkers"]}
     state.keys = OrderedDict((key, tuple(value)) for key, value in given["keys"])
     *aim, looks = given["aim"]

@@ -22,7 +22,7 @@ from .order import Order
 from .past import Past
 from .questions import Asked, Registered
 from .repetition import CHECKPOINTS, MOST_NAMED, digested, most_surprise, needed_surprise
-from .views import EventKind, StopReason
+from .views import EventKind
 
 __all__ = ["KEYS", "LEARNER", "MAIN", "MOST_BARREN", "State", "Twins"]
 
@@ -30,15 +30,13 @@ __all__ = ["KEYS", "LEARNER", "MAIN", "MOST_BARREN", "State", "Twins"]
 MOST_BARREN = 10
 #: How many of the callers' keys are remembered; older ones are found in the journal.
 KEYS = 10_000
-#: The reasons for a stop that a chain which is taken up again takes back.
-_LACK_CHAINS = frozenset(reason.value for reason in StopReason if reason.lacks_chains)
 _VOID = Status.VOID
 #: The ends that do not depend on a step that was not told.
 _DUE = (End.TERMINATED, End.TRUNCATED, End.DUE)
 _TOLD = Kind.TOLD
 #: The kinds of entries that may end a study, besides observations. The aims of an extension come before it.
 _ENDING = frozenset({
-    Kind.EXPIRED, Kind.ABANDONED, Kind.PATH_ENDED, Kind.SET_ASIDE, Kind.TAKEN_UP, Kind.STOPPED, Kind.BOUND,
+    Kind.EXPIRED, Kind.ABANDONED, Kind.PATH_ENDED, Kind.SET_ASIDE, Kind.TAKEN_UP, Kind.BOUND,
     Kind.ANSWERED, Kind.CHECKED, Kind.REPEATED, Kind.EXTENDED, Kind.CREATED,
 })  # fmt: skip
 #: Who tells compares the paths that began alike at once. So only the latest of them are waiting.
@@ -101,8 +99,6 @@ class State:
         #: The latest paths that began as another one did; and those of which that is unlikely: no bound holds then.
         self.twins: deque[Twins] = deque(maxlen=_MOST_TWINS)
         self.repeated: list[Twins] = []
-        #: The reason of an entry that stopped the study, with its text.
-        self.stopped: tuple[str, str] | None = None
         self.version = 0
         #: Whether an event says that the study is over; and what else happened.
         self.over = False
@@ -124,7 +120,7 @@ class State:
             Kind.LABEL: self._labelled, Kind.RENEWED: self._renewed, Kind.EXPIRED: self._given_up,
             Kind.ABANDONED: self._given_up, Kind.GIVEN_BACK: self._given_back, Kind.PATH_ENDED: self._path_ended,
             Kind.LOST: self._lost, Kind.SET_ASIDE: self._set_aside, Kind.TAKEN_UP: self._taken_up,
-            Kind.EXTENDED: self._extended, Kind.STOPPED: self._stopped, Kind.BOUND: self._bound,
+            Kind.EXTENDED: self._extended, Kind.BOUND: self._bound,
             Kind.ANSWERED: self._answered, Kind.CHECKED: self._checked, Kind.REPEATED: self._repeated,
             Kind.RULE: self._ruled, Kind.AIM: self._aimed, Kind.CLOSED: self._closed, Kind.CORRECTED: self._corrected,
         }  # fmt: skip
@@ -229,7 +225,7 @@ class State:
 
     def _walker(self, entry: Entry) -> None:
         is_worker, given = entry.kind is Kind.WORKER, unpacked(entry.more)
-        facts = given.get("name", MAIN), is_worker, entry.value == 1, given.get("program", "")
+        facts = given.get("name", MAIN), is_worker, entry.value == 1, given.get("program", ""), given["id"]
         self.walkers[entry.number] = Owner(entry.number, *facts)
 
     def _continued(self, entry: Entry) -> None:
@@ -562,8 +558,6 @@ class State:
             self.moved(chain)
             self.past.happen(EventKind.TAKEN_UP, chain)
         self.over = False
-        if self.stopped is not None and self.stopped[0] in _LACK_CHAINS:
-            self.stopped = None
 
     def moved(self, chain: Chain) -> None:
         """The chain's index may be another one now."""
@@ -572,7 +566,6 @@ class State:
 
     def _extended(self, entry: Entry) -> None:
         given = unpacked(entry.more)
-        self.stopped = None
         self.deadline = given.get("deadline", self.deadline)
         if "budget" in given:
             endless, self.budget = (self.budget is None) != (given["budget"] is None), given["budget"]
@@ -583,11 +576,6 @@ class State:
             EventKind.EXTENDED, budget=self.budget, target_loss=min(loss.values()) if isinstance(loss, dict) else loss,
             deadline=self.deadline, target_width=self.aim.targets.get("width"),
         )  # fmt: skip
-
-    def _stopped(self, entry: Entry) -> None:
-        given = unpacked(entry.more)
-        if self.stopped is None:
-            self.stopped = given["reason"], given.get("text", "")
 
     def _ruled(self, entry: Entry) -> None:
         self.past.happen(EventKind.RECOMPUTED, policy=unpacked(entry.more)["name"], old=self.version, new=entry.value)
@@ -621,7 +609,6 @@ class State:
 
     def _aimed(self, entry: Entry) -> None:
         given = unpacked(entry.more)
-        self.stopped = None
         self.aim.renew(self, entry.number, {given["of"]: given["target"]})
         if self.doubts:  # chains that cannot reach it are set aside at once
             self.check_due = self.observations

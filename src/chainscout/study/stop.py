@@ -41,8 +41,6 @@ _REACHED = {
 
 def reason(state: "State", now: int | None = None) -> StopReason | None:
     """Why the study has stopped; None while it goes on. ``now``: None: whatever the deadline is."""
-    if state.stopped is not None:
-        return StopReason(state.stopped[0])
     if state.aim.is_about_bounds and (why := _aim_reached(state)) is not None:
         return why
     if state.budget is not None:

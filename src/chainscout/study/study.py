@@ -61,7 +61,7 @@ class Study:
     """
 
     def __init__(self, keeper: Keeper, *, continuing: bool = False, is_first: bool = False) -> None:
-        """Use ``create`` or ``open``."""
+        """Use ``create`` or ``open``, which give ``keeper``, ``continuing`` and ``is_first``."""
         self._keeper = keeper
         self._continuing = continuing
         self._is_first = is_first
@@ -203,7 +203,10 @@ class Study:
     def ask(self, number: int, *, without: Set[str] = frozenset()) -> list[str]: ...
 
     def ask(self, number: int | None = None, *, without: Set[str] = frozenset()) -> str | list[str]:
-        """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer."""
+        """The chain to advance next, or the next ``number`` of them. Pure: asking twice gives the same answer.
+
+        ``without``: chains that are left out.
+        """
         if number is not None:
             number = whole_number(number, "number", meaning="how many observations are to be made", most=_MOST_PLANNED)
         try:
@@ -281,7 +284,10 @@ class Study:
         self._keeper.settle()
 
     def end_path(self, chain: str, end: End = End.UNKNOWN) -> Step:
-        """Ends the path: the next observation begins another one. Returns its path and step."""
+        """Ends the path: the next observation begins another one. Returns its path and step.
+
+        ``end``: why, an ``End``. It decides whether the step that was asked for last is a hole (docs/studies.md).
+        """
         walker = self._walker()
         following = self._keeper.do(commands.end_path, walker, chain, end)
         walker.number = following.walker
@@ -327,7 +333,7 @@ class Study:
         return self.chain(chain)
 
     def correct(self, chain: str, path: int, step: int, reason: str = "") -> None:
-        """Takes back a path's latest observation: another state was meant. The path ends."""
+        """Takes back the latest observation of a path, its number ``step``: another state was meant. The path ends."""
         why = unicode_text(str(reason), "a reason")
         self._keeper.do(commands.correct, self._walker(), chain, path=path, step=step, reason=why)
 
@@ -372,7 +378,10 @@ class Study:
             yield partial(Worker, self._keeper, warns=False, program=mark)
 
     def worker(self, name: str, *, renews: bool = True) -> Worker:
-        """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``."""
+        """A worker of this study, which takes leases: ``with study.worker("rig 7") as worker: …``.
+
+        ``renews``: whether it renews its leases by itself, in a thread, while this process lives.
+        """
         if not isinstance(name, str) or not name:
             raise InputError(f"a worker's name must be a string that is not empty, not {shown(name)}")
         if "\0" in name:

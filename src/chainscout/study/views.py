@@ -95,11 +95,6 @@ class StopReason(StoredEnum):
         """Whether the aim was reached for every chain except some that were set aside."""
         return self in _OF_THE_REST
 
-    @property
-    def lacks_chains(self) -> bool:
-        """Whether the study continues if a chain is taken up."""
-        return self.leaves_out or self in (StopReason.ALL_SET_ASIDE, StopReason.NO_BOUND, StopReason.UNDECIDED)
-
 
 _WORDS = {
     StopReason.BUDGET: "the budget is spent",

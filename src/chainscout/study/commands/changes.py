@@ -139,7 +139,7 @@ def set_aside(
 def take_up(state: State, now: int, name: str) -> tuple[list[Draft], None]:
     """The chain is advanced again, and a study that stopped for lack of it goes on."""
     chain = labels.find(state, name)
-    return [Draft(Kind.TAKEN_UP, chain.number)] if chain.aside is not None or state.stopped is not None else [], None
+    return [Draft(Kind.TAKEN_UP, chain.number)] if chain.aside is not None else [], None
 
 
 def close(state: State, now: int, sessions: Collection[int]) -> tuple[list[Draft], None]:

@@ -14,7 +14,7 @@ from ..walker import Walker
 
 __all__ = [
     "Following", "Recall", "Told", "check_not_held", "checked_pairs", "correct", "end_path", "expire", "expiries",
-    "find_lease", "is_repeated", "nothing_recalled", "tell", "tell_leased", "tell_many", "tell_walk",
+    "find_lease", "is_repeated", "nothing_recalled", "own_number", "tell", "tell_leased", "tell_many", "tell_walk",
 ]  # fmt: skip
 
 #: Finds an old tell in the journal: ``recall(chain, path, step)``, or ``recall(key)``. None: there is none.
@@ -76,8 +76,9 @@ def tell(
     known = before if path is None else chain.walks.get(path)
     if step is not None and not begin:
         number = known.number if known is not None else path
-        if number is not None and is_repeated(chain, number, step, position, recall, walker=walker):
-            return [], Told(walker.number, chain.number, number, _steps(known, step), own=False, repeated=True)
+        own = own_number(state, walker)
+        if number is not None and is_repeated(chain, number, step, position, recall, walker=walker, own=own):
+            return [], Told(own, chain.number, number, _steps(known, step), own=False, repeated=True)
         if number is None and chain.paths and not (walker.walks(chain) or walker.is_first or walker.continuing):
             what = "steps are numbered within a path, and this study was opened again"
             raise InputError(f"{what}: name the path of {name!r} too")
@@ -338,10 +339,21 @@ def expire(state: State, now: int) -> tuple[list[Draft], None]:
 
 def _registered(state: State, walker: Walker, drafts: list[Draft]) -> tuple[int, list[Draft]]:
     """The number of the walker, and the drafts with the entry that gives it one."""
-    if walker.number:
-        return walker.number, drafts
+    number = own_number(state, walker)
+    if number:
+        return number, drafts
     drafts = [*drafts, walker.draft()]
     return state.head.number + len(drafts), drafts
+
+
+def own_number(state: State, walker: Walker) -> int:
+    """The number of the walker's own entry; 0 if it has none.
+
+    The walker itself may not know that its first append was stored, because the answer was lost.
+    """
+    if walker.number:
+        return walker.number
+    return next((number for number, owner in state.walkers.items() if owner.mark == walker.mark), 0)
 
 
 def _placed(
@@ -380,13 +392,13 @@ def _with_key(state: State, walker: int, chain: Chain, key: str | None, recall: 
 
 def is_repeated(
     chain: Chain, number: int, step: int, position: int | None, recall: Recall, token: int | None = None,
-    walker: Walker | None = None,
+    walker: Walker | None = None, own: int = 0,
 ) -> bool:  # fmt: skip
     """Whether this observation was told before. Raises ``OutOfStep`` for another state at its step, or for a gap.
 
     ``token``: of the lease that tells it. Raises ``LeaseLost`` if it was told under another one.
-    ``walker``: who tells it without a lease. Raises ``OutOfStep`` if another program has told it since this one opened
-    the study: then it is an observation of another process.
+    ``walker``, ``own``: who tells it without a lease, and the number of its entry. Raises ``OutOfStep`` if another
+    program has told it since this one opened the study: then it is an observation of another process.
     """
     path = chain.walks.get(number)
     steps = 0 if path is None else path.steps
@@ -407,7 +419,7 @@ def is_repeated(
         raise OutOfStep(f"observation {step} of {what} was told before, with another state")
     if token is not None and by != token:
         raise LeaseLost(f"observation {step} of {what} was told before, under another lease: nothing was changed")
-    if walker is not None and told > walker.opened and by not in walker.siblings:
+    if walker is not None and told > walker.opened and by not in walker.siblings and by != own:
         raise OutOfStep(f"observation {step} of {what} was told by somebody else meanwhile: nothing was changed")
     return True
 
