@@ -77,12 +77,14 @@ def rates(beside: Path | None) -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder, postgres() as schema:
         for kind, place in (("SQLite", (folder + "/{}.db").format), ("PostgreSQL", schema)):
+            places = [place(f"crowd{number}") for number in range(len(ways))]
+            for where, (tree, _) in zip(places, ways.values(), strict=True):
+                make(tree, where, FEW, EACH)
             for size in CROWDS:
-                crowds = []
-                for number, (tree, step) in enumerate(ways.values()):
-                    where = place(f"crowd{size}_{number}")
-                    make(tree, where, FEW, EACH)
-                    crowds.append(Crowd(tree, step, where, size=size))
+                crowds = [
+                    Crowd(tree, step, where, size=size)
+                    for where, (tree, step) in zip(places, ways.values(), strict=True)
+                ]
                 turns = [[crowd.turn(SECONDS) for crowd in crowds] for _ in range(TURNS + 1)]
                 for crowd in crowds:
                     crowd.close()

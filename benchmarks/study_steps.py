@@ -160,6 +160,7 @@ class Crowd:
         most = 0.0
         for process in self._processes:
             process.stdin.close()
+        for process in self._processes:
             most = max(most, json.loads(process.stdout.readline()))
             process.wait()
         return most
