@@ -2,7 +2,7 @@
 
 ``python benchmarks/bench_workers.py`` does both; ``… rates`` or ``… stay`` does one.
 
-*Rates.* 1, 4 and 16 processes on ten chains in SQLite and in PostgreSQL, in turn, two seconds each. A worker takes a
+*Rates.* 1, 4 and 16 processes on ten chains in SQLite and in PostgreSQL, in turn. A worker takes a
 lease and then tells, which are two changes; or it goes through its leases (``for lease in worker``), and then a tell
 takes the next lease with it, in one change. A crowd is served fairly if the fewest observations of one process are
 close to the most. ``--beside PATH`` measures another source tree in the same run, with leases and tells.
@@ -29,7 +29,7 @@ from chainscout.study import Study, order
 
 CHAINS, WORKERS, BUDGET, SEEDS = 1_000, 16, 40_000, 2
 CLOSE = (1.0, 0.95, 0.8, 0.65, 0.5, 0.3)
-CROWDS, SECONDS, TURNS = (1, 4, 16), 2.0, 5
+CROWDS = (1, 4, 16)
 
 
 def trial(problem: cs.Problem, workers: int, close: float, seed: int) -> tuple[int, float]:
@@ -70,14 +70,14 @@ def stay() -> None:
     record(title, "python benchmarks/bench_workers.py stay", columns, rows)
 
 
-def rates(beside: Path | None) -> None:
+def rates(beside: Path | None, seconds: float, number: int) -> None:
     ways = {"lease, then tell": (HERE, "leases"), "for lease in worker": (HERE, "walks")}
     if beside is not None:
         ways["the other tree: lease, then tell"] = beside, "leases"
     rows = []
     with tempfile.TemporaryDirectory() as folder, postgres() as schema:
         for kind, place in (("SQLite", (folder + "/{}.db").format), ("PostgreSQL", schema)):
-            places = [place(f"crowd{number}") for number in range(len(ways))]
+            places = [place(f"crowd{column}") for column in range(len(ways))]
             for where, (tree, _) in zip(places, ways.values(), strict=True):
                 make(tree, where, FEW, EACH)
             for size in CROWDS:
@@ -85,34 +85,37 @@ def rates(beside: Path | None) -> None:
                     Crowd(tree, step, where, size=size)
                     for where, (tree, step) in zip(places, ways.values(), strict=True)
                 ]
-                turns = [[crowd.turn(SECONDS) for crowd in crowds] for _ in range(TURNS + 1)]
+                turns = [[crowd.turn(seconds) for crowd in crowds] for _ in range(number + 1)]
                 for crowd in crowds:
                     crowd.close()
                 found = [[sum(one.number / one.clock for one in way) for way in turn] for turn in turns[1:]]
-                for number, way in enumerate(ways):
-                    counts = [sum(turn[number][k].number for turn in turns[1:]) for k in range(size)]
-                    longest = max(one.longest for turn in turns[1:] for one in turn[number])
-                    quicker = median(turn[number] / turn[-1] for turn in found)
+                for column, way in enumerate(ways):
+                    counts = [sum(turn[column][k].number for turn in turns[1:]) for k in range(size)]
+                    longest = max(one.longest for turn in turns[1:] for one in turn[column])
+                    quicker = median(turn[column] / turn[-1] for turn in found)
                     rows.append((
                         f"{kind}, {size} process{'es' * (size > 1)}: {way}",
-                        f"{median(turn[number] for turn in found):,.0f}/s",
+                        f"{median(turn[column] for turn in found):,.0f}/s",
                         f"{quicker:.2f}" if beside is not None else "",
                         f"{min(counts):,} and {max(counts):,}" if size > 1 else "",
                         f"{1000 * longest:,.0f} ms",
                     ))  # fmt: skip
     columns = ("what", "observations", "how often as quick as the other tree", "fewest and most of one process",
                "longest wait")  # fmt: skip
-    command = "python benchmarks/bench_workers.py rates" + " --beside PATH" * (beside is not None)
+    command = f"python benchmarks/bench_workers.py rates --seconds {seconds:g} --turns {number}"
+    command += " --beside PATH" * (beside is not None)
     record("Workers: leased observations", command, columns, rows, ("psycopg", "pgserver"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("part", nargs="?", choices=("rates", "stay"), help="measure one part")
+    parser.add_argument("--seconds", type=float, default=2.0, help="of each turn of the rates (default: %(default)s)")
+    parser.add_argument("--turns", type=int, default=5, help="of the rates (default: %(default)s)")
     beside_option(parser)
     options = parser.parse_args()
     if options.part != "stay":
-        rates(options.beside)
+        rates(options.beside, options.seconds, options.turns)
     if options.part != "rates":
         stay()
 

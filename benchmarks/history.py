@@ -36,8 +36,8 @@ HEADLINES = (
     Headline("a step of scout, K = S = 5, × a bare loop", "A step, K = S = 5, one core", "scout | 20,000", 3),
     Headline("ba-mc against vectorised NumPy, K = S = 5, ×", "ba-mc against vectorised NumPy", "K = S = 5", 3),
     Headline("ask + tell on SQLite, × an fdatasync", "Studies: SQLite", "SQLite, K = 10: ask + tell", 3),
-    Headline("ask on SQLite, a million chains, × ten", "Studies: SQLite", "SQLite, K = 1,000,000: ask ", 3),
-    Headline("ask + tell in memory, a second", "Studies: in memory", "in memory, K = 10 ", 1),
+    Headline("ask on SQLite, a hundred thousand chains, × ten", "Studies: SQLite", "SQLite, K = 100,000: ask ", 3),
+    Headline("ask + tell in memory, a second", "Studies: in memory", "in memory, K = 10:", 1),
     Headline("50 million rows of logs, × DuckDB by hand", "Counting logs", "50 million | chainscout", 4),
     Headline(
         "page of 100,000 chains complete in the browser", "Live page", "100,000 chains in the browser | complete |", 2
