@@ -61,7 +61,10 @@ class Study:
     """
 
     def __init__(self, keeper: Keeper, *, continuing: bool = False, is_first: bool = False) -> None:
-        """Use ``create`` or ``open``, which give ``keeper``, ``continuing`` and ``is_first``."""
+        """Use ``create`` or ``open``.
+
+        ``keeper``: has its journal and its state. ``continuing``: as in ``open``. ``is_first``: whether it is new.
+        """
         self._keeper = keeper
         self._continuing = continuing
         self._is_first = is_first
