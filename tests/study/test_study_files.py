@@ -429,7 +429,7 @@ def test_a_damaged_study_is_refused_with_the_entrys_number(folder, statement, se
 def test_a_study_of_an_earlier_format_is_refused(folder):
     path = folder / "study.db"
     small(path).close()
-    change(path, "UPDATE journal SET more = replace(more, '\"format\":15', '\"format\":13') WHERE number = 1")
+    change(path, "UPDATE journal SET more = replace(more, '\"format\":', '\"format\":1') WHERE number = 1")
     with pytest.raises(FileError, match="entry 1 is not what was written"):
         Study.open(path)
     path.unlink()
