@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ...counts import Counts
-from .bound import bound
+from .bound import loss_bound
 from .event import ABSOLUTE
 from .lemma import by_lemma
-from .search import search
+from .search import best_choices
 from .table import WEIGHT, Row, Table, table_of
 
 #: Chains are searched together until they have so many classes of equal counts.
@@ -61,9 +61,9 @@ def least_excess(tables: Sequence[Table]) -> Iterator[float]:
 
     Chains with declared states and chains with open ones are searched apart.
     """
-    choices = search(tables)
+    choices = best_choices(tables)
     for table, choice in zip(tables, choices, strict=True):
-        yield min(bound(table, choice), by_lemma(table), float(table.copies @ table.most) * (1.0 + ABSOLUTE))
+        yield min(loss_bound(table, choice), by_lemma(table), float(table.copies @ table.most) * (1.0 + ABSOLUTE))
 
 
 def largest_loss(rows: Sequence[Row], size: int, log_inverse: float, open_states: bool = False) -> float:

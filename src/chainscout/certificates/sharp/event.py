@@ -46,6 +46,11 @@ SURPRISE_WEIGHTS = np.array([0.3] + [0.0875] * 8)
 
 #: An allowance for rounding errors: relative to the sum of the absolute values of all terms, and its least value.
 RELATIVE, ABSOLUTE = 2e-15, 1e-9
+#: A few operations on numbers near one, or a short sum of them, are off by less than SLACK; times UP rounds upwards.
+SLACK = 1e-12
+UP = 1.0 + SLACK
+#: And one minus a number that is at most one.
+LAST_DIGITS = 1e-14
 
 
 def level_cost(m: int) -> float:
@@ -128,7 +133,7 @@ def upper_end(count: Array, exits: Array, least: Array) -> Array:
             middle = 0.5 * (inside + outside)
             kept = np.where(count > 0, count * np.log(middle), 0.0) + rest * np.log1p(-middle) >= least
             inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
-    return np.where(rest > 0, np.minimum(1.0, outside * (1 + 1e-12)), 1.0)
+    return np.where(rest > 0, np.minimum(1.0, outside * UP), 1.0)
 
 
 def row_weight(rows: int) -> float:
@@ -146,7 +151,7 @@ def boxes(count: Array, exits: Array, holes: Array, level: Array | float) -> tup
     whole = exits + holes
     high = upper_end(count + holes, whole, least_likelihood(count + holes, whole, level))
     low = 1.0 - upper_end(whole - count, whole, least_likelihood(whole - count, whole, level))
-    return np.where(count > 0, np.maximum(0.0, low - 1e-15), 0.0), high
+    return np.where(count > 0, np.maximum(0.0, low - LAST_DIGITS), 0.0), high
 
 
 def seen_boxes(count: Array, exits: Array, holes: Array, level: float) -> tuple[Array, Array]:
@@ -159,7 +164,9 @@ def seen_boxes(count: Array, exits: Array, holes: Array, level: float) -> tuple[
         return 1.0 - upper_end(whole - seen, one, least), upper_end(seen - 1.0, one, least)
 
     low, high = ends(count)[0], ends(count + holes)[1]
-    return np.where((whole > 1.0) & (count > 1.0), np.maximum(0.0, low - 1e-15), 0.0), np.where(whole > 1.0, high, 1.0)
+    return np.where((whole > 1.0) & (count > 1.0), np.maximum(0.0, low - LAST_DIGITS), 0.0), np.where(
+        whole > 1.0, high, 1.0
+    )
 
 
 def heaviest(exits: Array, level: float) -> Array:
@@ -173,7 +180,7 @@ def heaviest(exits: Array, level: float) -> Array:
             first, second = np.log(middle), -exits * np.log1p(-middle)
             kept = first + second - RELATIVE * (second - first) <= allowed
             inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
-    return np.minimum(1.0, outside * (1.0 + 1e-12))
+    return np.minimum(1.0, outside * UP)
 
 
 def hidden(exits: Array, holes: Array, level: float) -> Array:
@@ -213,6 +220,6 @@ def missing_mass(
     joint, alone = joint + ABSOLUTE, alone + ABSOLUTE
     least = np.minimum(alone[:, None] + paid, joint[:, None]) * (1.0 + RELATIVE)
     bound = np.where(late > 0.0, -np.expm1(-least / np.maximum(late, 1.0)) / kept, 1.0)
-    mass = np.minimum(1.0, (bound.min(axis=0) + covered) * (1.0 + 1e-12))
+    mass = np.minimum(1.0, (bound.min(axis=0) + covered) * UP)
     rate = late * kept
     return Missing(mass, rate, (joint + (rate * covered * copies).sum(axis=1)) * (1.0 + RELATIVE))

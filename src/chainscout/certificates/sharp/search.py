@@ -10,35 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .bound import (
-    Choice,
-    Entries,
-    Lanes,
-    Lump,
-    Parts,
-    Shape,
-    entries_of,
-    lanes_of,
-    largest,
-    lump_of,
-    price,
-    shape,
-    terms,
-)
-from .event import (
-    FAMILIES,
-    HALF,
-    LEAST_LEVEL,
-    PAIR_COST,
-    QUARTER,
-    STRIDES,
-    UNIFORM,
-    ZERO,
-    Array,
-    joint_cost,
-    offset_cost,
-    scale,
-)
+from . import event
+from .bound import Cells, Choice, Entries, TiltLaw, cell_terms, cells_of, lemma_cost, price, tilt_law
+from .event import Array
 from .table import Index, Table
 
 #: No scale below 4^LEAST_POWER is tried.
@@ -62,6 +36,8 @@ OFTEN = 0.6
 SIDE, WIDER, PIECES = 7, 1.8, 3
 #: Steps of the tilts in the first pass over a cell's entries.
 FIRST_STEPS = 5
+#: Steps of new tilts towards a given probability, and of the tilts of a solution.
+TILT_STEPS, LAST_STEPS = 5, 8
 
 
 class Effort(NamedTuple):
@@ -121,12 +97,12 @@ def scored(table: Table, top: int) -> tuple[Array, Array, Array]:
     other = np.lexsort((-room, table.row))[start]
     far = np.minimum(np.maximum(far, 0.0), table.estimate[start] - table.low[start])
     powers = np.arange(LEAST_POWER, top + 1)
-    rho = np.stack((scale(powers, ZERO, 0, False), scale(powers, ZERO, 0, True)))[:, :, None]
+    rho = np.stack((event.scale(powers, event.ZERO, 0, False), event.scale(powers, event.ZERO, 0, True)))[:, :, None]
     whole = table.exits + table.holes
     grown = 1.0 + (whole / rho)[..., table.row] * table.estimate
     part = np.add.reduceat(table.times * table.estimate / grown, start, axis=-1)
     cost = 0.5 * (np.add.reduceat(table.times * np.log(grown), start, axis=-1) + np.log(part))
-    cost[1] += PAIR_COST * (table.size - 1.0)
+    cost[1] += event.PAIR_COST * (table.size - 1.0)
     mode, second = table.estimate[start], table.estimate[other]
     square = table.exits * far * far
     share = table.most / np.maximum(2.0 * square, 1e-300)
@@ -152,9 +128,9 @@ def sums_of_scores(table: Table, known: tuple[Array, Array, Array], multipliers:
     """The rows' scores together, by family, μ, one level or two, and power."""
     value = row_scores(table, known, multipliers)
     mu, found = multipliers[:, None, None], [value]
-    for family in (HALF, QUARTER):
-        best, stride = value.copy(), STRIDES[family]
-        one, two = (float(offset_cost(family, o, 0, False)) for o in (0, 1))
+    for family in (event.HALF, event.QUARTER):
+        best, stride = value.copy(), event.STRIDES[family]
+        one, two = (float(event.offset_cost(family, o, 0, False)) for o in (0, 1))
         for q in range(stride, best.shape[2]):
             best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - stride] + (two - one) * mu)
         found.append(best + one * mu[..., None])
@@ -176,15 +152,15 @@ def best_scales(table: Table) -> list[Scales]:
     joint = [
         [
             [
-                joint_cost(table.log_inverse, family, m, pair)
-                + (float(table.copies @ offset_cost(family, rows, m, pair)) if family == UNIFORM else 0.0)
-                for m in range(LEAST_LEVEL, top + 1)
+                event.joint_cost(table.log_inverse, family, m, pair)
+                + (float(table.copies @ event.offset_cost(family, rows, m, pair)) if family == event.UNIFORM else 0.0)
+                for m in range(event.LEAST_LEVEL, top + 1)
             ]
             for pair in (False, True)
         ]
-        for family in range(len(FAMILIES))
+        for family in range(len(event.FAMILIES))
     ]
-    sums = sums[..., LEAST_LEVEL - LEAST_POWER :] + MULTIPLIERS[:, None, None] * np.array(joint)[:, None]
+    sums = sums[..., event.LEAST_LEVEL - LEAST_POWER :] + MULTIPLIERS[:, None, None] * np.array(joint)[:, None]
     at = sums.argmin(axis=1)
     least = sums.min(axis=1)
     found: list[Scales] = []
@@ -192,12 +168,12 @@ def best_scales(table: Table) -> list[Scales]:
         if found and least.flat[place] > least.min() + (REACH - 1.0) * abs(least.min()):
             break
         family, pair, step = (int(i) for i in np.unravel_index(place, least.shape))
-        i, q = int(at[family, pair, step]), step + LEAST_LEVEL - LEAST_POWER
-        m, stride, offset = LEAST_LEVEL + step, STRIDES[family], rows
+        i, q = int(at[family, pair, step]), step + event.LEAST_LEVEL - LEAST_POWER
+        m, stride, offset = event.LEAST_LEVEL + step, event.STRIDES[family], rows
         if stride:
             value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair), q::-stride]
-            value = value[: max(m, 0) + 1] if family == UNIFORM else value
-            paid = MULTIPLIERS[i] * offset_cost(family, np.arange(len(value)), m, bool(pair))
+            value = value[: max(m, 0) + 1] if family == event.UNIFORM else value
+            paid = MULTIPLIERS[i] * event.offset_cost(family, np.arange(len(value)), m, bool(pair))
             offset = (value + paid[:, None]).argmin(axis=0)
         found.append(Scales(family, m, bool(pair), offset, float(MULTIPLIERS[i])))
     return found
@@ -207,23 +183,22 @@ def best_scales(table: Table) -> list[Scales]:
 
 
 class Work(NamedTuple):
-    """The rows of all points as one long table, and what belongs to each row: its tilts' law and μ."""
+    """The rows of all points as one long table, and what belongs to each row: its tilts' law, μ and μ₂·rate."""
 
     table: Table
-    of: Shape
+    law: TiltLaw
     mu: Array
-    #: μ₂·rate of each row: what the missing mass is priced at.
     priced: Array
 
+    def cells(self, row: Index, left: Array, right: Array) -> Cells:
+        return cells_of(*self, row, left, right)
 
-class Cells(NamedTuple):
-    """Cells with their solutions: c, ν, tilts, the term, the term at the cell's middle, and the squares there."""
 
-    lanes: Lanes
+class Solved(NamedTuple):
+    """Of each cell: c, ν, the term with the mode at the cell's middle, and the squares in it."""
+
     c: Array
     nu: Array
-    tilts: Array
-    term: Array
     inner: Array
     square: Array
 
@@ -238,35 +213,40 @@ def tilted(e: Entries, shift: Array, p: Array, b: Array, steps: int) -> Array:
     return b
 
 
-def begin(e: Entries, lanes: Lanes) -> tuple[Array, Array, Array]:
+def first_tilts(cells: Cells, c: Array) -> Array:
+    """The best tilts for the estimate, and for the ends of the boxes."""
+    e, shift = cells.entries, cells.entries.half - c[cells.cell]
+    points = np.stack((np.minimum(e.high, np.maximum(e.low, e.estimate)), e.high, e.low))[:, None]
+    return tilted(e, shift, points, np.zeros((3, *e.count.shape)), TILT_STEPS)
+
+
+def begin(cells: Cells) -> tuple[Array, Array, Array]:
     """First c, ν and tilts: c with Σ_y a_y ≈ 0 near the estimate, and the ν that most entries ask for there."""
-    lane, first = lanes.lane, lanes.first
+    e, first = cells.entries, cells.first
     weight = e.whole * e.estimate
     share = e.times / (weight + e.rho)
     seen = np.add.reduceat(share * e.count.mean(axis=0), first)
     c = np.log(np.add.reduceat(share * weight * np.exp(e.half), first) / seen)
-    shift = e.half - c[lane]
+    tilts = first_tilts(cells, c)
     p = np.minimum(e.high, np.maximum(e.low, e.estimate))
-    b = tilted(e, shift, p, np.zeros(e.count.shape), 4)
-    force = e.whole * np.exp(b[0])
+    force = e.whole * np.exp(tilts[0, 0])
     slope = 2.0 * e.exits * (p - e.estimate) + e.mu * (force - e.whole)
     bend = 2.0 * e.exits - e.mu * force * force / (p * force + e.rho)
     steer = e.times / (np.abs(bend) + 1e-3 * e.whole)
     steer[first] = 0.0
-    nu = np.add.reduceat(steer * slope, first) / np.add.reduceat(steer, first)
-    ends = tilted(e, shift, np.stack((e.high, e.low))[:, None], np.broadcast_to(b, (2, *b.shape)), 5)
-    return c, nu, np.concatenate((b[None], ends))
+    return c, np.add.reduceat(steer * slope, first) / np.add.reduceat(steer, first), tilts
 
 
-def follow(e: Entries, lanes: Lanes, c: Array, nu: Array, tilts: Array, middle: Array, steps: int) -> Array:
+def follow(cells: Cells, c: Array, nu: Array, tilts: Array, steps: int) -> Array:
     """The tilts after some steps towards the largest value of each entry, and towards the ends of its box.
 
-    ``middle``: the middles of the cells, which then stand for the modes.
+    The mode is at the middle of its cell.
     """
-    shift, by_nu = e.half - c[lanes.lane], nu[lanes.lane]
+    e, first, middle = cells.entries, cells.first, 0.5 * (cells.left + cells.right)
+    shift = e.half - c[cells.cell]
     most = shift + e.count / e.rho  # p = 0
     double = 2.0 * e.exits
-    aim, b = double * e.estimate + e.mu * e.whole + by_nu, tilts[0]
+    aim, b = double * e.estimate + e.mu * e.whole + nu[cells.cell], tilts[0]
     for step in range(steps):
         b = np.minimum(b, most)
         force = e.count - e.rho * (b - shift)
@@ -283,147 +263,142 @@ def follow(e: Entries, lanes: Lanes, c: Array, nu: Array, tilts: Array, middle: 
         move = away * (6.0 * wide + away) / (wide * (6.0 * wide + 4.0 * away))
         # Where it is convex, to the left, unless the box has no concave part.
         b = np.where(bend < 0.0, b - move, np.where(p > e.low, b + 0.4, b))
-    fresh = tilted(e, shift, np.stack((e.high, e.low))[:, None], tilts[1:], 1)
-    fresh = np.concatenate((b[None], fresh))
-    at = lanes.first
-    modes = Entries(e.count[:, at], *(x[at] for x in e[1:]))
-    fresh[0][:, at] = tilted(modes, shift[at], middle, tilts[0][:, at], 2)
-    return fresh
+    ends = tilted(e, shift, np.stack((e.high, e.low))[:, None], tilts[1:], 1)
+    modes = Entries(e.count[:, first], *(x[first] for x in e[1:]))
+    b[:, first] = tilted(modes, shift[first], middle, tilts[0][:, first], 2)
+    return np.concatenate((b[None], ends))
+
+
+def settled(cells: Cells, c: Array, nu: Array) -> Array:
+    """Good tilts for these c and ν."""
+    return follow(cells, c, nu, first_tilts(cells, c), LAST_STEPS)
+
+
+def attained(cells: Cells, c: Array, nu: Array, tilts: Array) -> tuple[Array, Array, Array, Array]:
+    """Of each entry: the largest h that the tilts find, where it is, e^b there, and h″, which is 0 at an end.
+
+    This is on the curve or at an end of the box; the mode is at the middle of its cell.
+    """
+    e, first = cells.entries, cells.first
+    a, grown = tilts - e.half + c[cells.cell], np.exp(tilts)
+    force = e.count - e.rho * a[0]
+    p = np.minimum(e.high, np.maximum(e.low, force / (e.whole * grown[0])))
+    p[:, first] = 0.5 * (cells.left + cells.right)
+    place = np.stack((p, *(np.broadcast_to(end, p.shape) for end in (e.high, e.low))))
+    phi = e.count * a - 0.5 * e.rho * a * a - e.whole * (grown - 1.0) * place
+    phi[2] = np.where(e.low > 0.0, phi[2], 0.5 * e.count * e.count / e.rho)
+    value = e.exits * (place - e.estimate) ** 2 - e.mu * phi - nu[cells.cell] * place
+    value[1:, :, first] = -np.inf
+    bend = np.zeros(place.shape)
+    bend[0] = np.where(
+        (p > e.low) & (p < e.high), 2.0 * e.exits - e.mu * (e.whole * grown[0]) ** 2 / (force + e.rho), 0.0
+    )
+    bend[0][:, first] = 0.0
+    stacked = [x.reshape(-1, p.shape[1]) for x in (value, place, grown, bend)]
+    which = stacked[0].argmax(axis=0)[None]
+    return tuple(np.take_along_axis(x, which, axis=0)[0] for x in stacked)
 
 
 def solve(
-    work: Work, lanes: Lanes, group: Index, middle: Array, tolerance: Array, floor: Array, effort: Effort,
-) -> Cells:  # fmt: skip
-    """The lanes' terms, c and ν being moved towards the minimum.
+    work: Work, row: Index, left: Array, right: Array, group: Index, tolerance: Array, floor: Array, effort: Effort,
+) -> Solved:  # fmt: skip
+    """c and ν of these cells, moved towards the minimum of their terms.
 
-    A lane is left alone when its term hardly falls any more, or when it is below the term of a lane of its ``group`` (a
+    A cell is left alone when its term hardly falls any more, or when it is below the term of a cell of its ``group`` (a
     row of a point) that has settled: the largest term decides. ``floor``: of each group, a term that is reached anyway.
 
     The term is convex in c and ν, with kinks where an entry's largest value jumps from one place to another. Each pass
     gives its value and a tangent plane, and the next c and ν minimise the largest of all planes plus a parabola around
     the best point so far (a bundle method): where the term is smooth, this is Newton's step.
     """
-    table, number = work.table, len(lanes.row)
-    whole_of = table.exits + table.holes
-    e, lump = entries_of(table, lanes, work.of, work.mu), lump_of(table, lanes, work.of, work.mu, work.priced)
-    c, nu, tilts = begin(e, lanes)
-    infinite = np.full(number, np.inf)
-    best = Cells(lanes, c.copy(), nu.copy(), tilts.copy(), infinite, infinite.copy(), np.zeros(number))
-    # Of each active lane: the planes' c and ν, values, slopes and weights. Of each lane: its best curvature.
+    cells, number = work.cells(row, left, right), len(row)
+    c, nu, tilts = begin(cells)
+    best = Solved(c.copy(), nu.copy(), np.full(number, np.inf), np.zeros(number))
+    # Of each active cell: the planes' c and ν, values, slopes and weights. Of each cell: its best curvature.
     planes = np.zeros((6, 0, number))
     curve = np.zeros((3, number))
     reached = floor.copy()
-    active, part = np.arange(number), lanes
+    active = np.arange(number)
     for turn in range(effort.passes):
-        tilts = follow(e, part, c, nu, tilts, middle, FIRST_STEPS if turn == 0 else effort.steps)
-        found = largest(e, nu[part.lane], c[part.lane], tilts)
-        term, q = terms(table, part, e, lump, c, nu, found)
-        inner, found = at_middle(e, part, c, nu, tilts, middle, found, term)
-        pull = e.whole * found.grown
-        by_c = e.mu[part.first] * (whole_of[part.row] - np.add.reduceat(e.times * pull * found.place, part.first))
-        by_c -= q * lump.pull * np.exp(-c)
-        by_nu = 1.0 - np.add.reduceat(e.times * found.place, part.first) - q
+        tilts = follow(cells, c, nu, tilts, FIRST_STEPS if turn == 0 else effort.steps)
+        value, place, grown, bend = attained(cells, c, nu, tilts)
+        e, lumps, first = cells.entries, cells.lumps, cells.first
+        mu, whole, pull = e.mu[first], e.whole[first], lumps.pull * np.exp(-c)
+        slope = lumps.fixed + pull - nu
+        q = np.where(slope <= 0.0, lumps.low, lumps.high)
+        inner = mu * whole * c + nu + np.add.reduceat(e.times * value, first) + q * slope + lumps.smooth
+        by_c = mu * (whole - np.add.reduceat(e.times * e.whole * grown * place, first)) - q * pull
+        by_nu = 1.0 - np.add.reduceat(e.times * place, first) - q
         better = inner < best.inner[active]
         if better.any():
-            index, keep = active[better], better[part.lane]
-            best.tilts[..., places(lanes, index)] = tilts[..., keep]
-            square = np.add.reduceat(e.times * e.exits * (found.place - e.estimate) ** 2, part.first) + nu * by_nu
-            square += q * (lump.fixed + e.mu[part.first] * whole_of[part.row]) + lump.smooth
-            for stored, value in (
-                (best.c, c),
-                (best.nu, nu),
-                (best.term, term),
-                (best.inner, inner),
-                (best.square, square),
-            ):
-                stored[index] = value[better]
-            curve[:, index] = curvature(table, e, part, found, pull, by_c, by_nu)[:, better]
+            index = active[better]
+            square = np.add.reduceat(e.times * e.exits * (place - e.estimate) ** 2, first) + nu * by_nu
+            square += q * (lumps.fixed + mu * whole) + lumps.smooth
+            for stored, values in zip(best, (c, nu, inner, square), strict=True):
+                stored[index] = values[better]
+            curve[:, index] = curvature(cells, place, grown, bend, by_c, by_nu)[:, better]
         fresh = np.stack((c, nu, inner, by_c, by_nu, np.full(len(c), float(turn == 0))))
         planes = np.concatenate((planes, fresh[:, None]), axis=1)
-        move_c, move_nu, promise = ahead(planes, best, active, curve[:, active], effort.exchanges)
+        move_c, move_nu, promise = ahead(planes, Solved(*(x[active] for x in best)), curve[:, active], effort.exchanges)
         enough, mine = tolerance[group[active]], group[active]
-        settled = promise < enough
-        np.maximum.at(reached, mine[settled], best.inner[active[settled]])
-        go = ~settled & (best.term[active] > reached[mine] + enough)
+        done = promise < enough
+        np.maximum.at(reached, mine[done], best.inner[active[done]])
+        go = ~done & (best.inner[active] > reached[mine] + enough)
         if turn + 1 == effort.passes or not go.any():
             break
         c, nu = (best.c[active] - move_c)[go], (best.nu[active] - move_nu)[go]
         if not go.all():
-            keep, planes = go[part.lane], planes[..., go]
-            active, tilts, e = active[go], tilts[..., keep], Entries(e.count[:, keep], *(x[keep] for x in e[1:]))
-            middle, lump = middle[go], Lump(*(x[go] for x in lump))
-            part = lanes_of(table, part.row[go], part.left[go], part.right[go])
+            tilts, planes, active = tilts[..., go[cells.cell]], planes[..., go], active[go]
+            cells = work.cells(row[active], left[active], right[active])
     return best
 
 
-def at_middle(
-    e: Entries, lanes: Lanes, c: Array, nu: Array, tilts: Array, middle: Array, found: Parts, term: Array
-) -> tuple[Array, Parts]:
-    """The lanes' terms with the mode at the middle of its cell, and where the entries then are."""
-    at = lanes.first
-    count, b = e.count[:, at], tilts[0][:, at]
-    a = b - e.half[at] + c
-    phi = (count * a - e.whole[at] * middle * np.expm1(b) - 0.5 * e.rho[at] * a * a).min(axis=0)
-    value = e.exits[at] * (middle - e.estimate[at]) ** 2 - e.mu[at] * phi - nu * middle
-    place, grown, bend = found.place.copy(), found.grown.copy(), found.bend.copy()
-    place[at], grown[at], bend[at] = middle, np.exp(b[0]), 0.0
-    return term + value - found.value[at], found._replace(place=place, grown=grown, bend=bend)
-
-
-def curvature(table: Table, e: Entries, lanes: Lanes, found: Parts, pull: Array, by_c: Array, by_nu: Array) -> Array:
-    """The second derivatives of each lane's term by c, by c and ν, and by ν; large enough to keep a step short."""
-    first, force = lanes.first, pull * found.place
+def curvature(cells: Cells, place: Array, grown: Array, bend: Array, by_c: Array, by_nu: Array) -> Array:
+    """The second derivatives of each cell's term by c, by c and ν, and by ν; large enough to keep a step short."""
+    e, first = cells.entries, cells.first
+    pull = e.whole * grown
+    force = pull * place
     stiff = e.rho / (force + e.rho)
-    inverse = np.where(found.bend < 0.0, -1.0 / np.where(found.bend < 0.0, found.bend, -1.0), 0.0)
+    inverse = np.where(bend < 0.0, -1.0 / np.where(bend < 0.0, bend, -1.0), 0.0)
     across = e.mu * pull * stiff
     nu_nu = np.add.reduceat(e.times * inverse, first)
     nu_c = -np.add.reduceat(e.times * inverse * across, first)
     c_c = np.add.reduceat(e.times * (e.mu * force * stiff + inverse * across * across), first)
-    reach = 0.8 * np.sqrt(table.exits[lanes.row] * (1.0 - lanes.left)) + 0.04
+    reach = 0.8 * np.sqrt(e.exits[first] * (1.0 - cells.left)) + 0.04
     nu_nu = np.maximum(nu_nu, np.abs(by_nu) / reach + 1e-12)
     c_c = np.maximum(c_c, 2.0 * np.abs(by_c) + 1e-12)
     nu_c = np.where(nu_c * nu_c < 0.999 * nu_nu * c_c, nu_c, 0.0)
     return np.stack((c_c, nu_c, nu_nu))
 
 
-def ahead(
-    planes: Array, best: Cells, active: Index, curve: Array, exchanges: int
-) -> tuple[Array, Array, Array]:  # fmt: skip
+def ahead(pcells: Array, best: Solved, curve: Array, exchanges: int) -> tuple[Array, Array, Array]:
     """The step from the best point to the least value of the model, and by how much it promises to lower the term.
 
-    At the least value the planes have weights that sum to one. They are found by moving weight from the lowest plane
-    to the highest, two planes at a time; the weights of the last pass are a good start.
+    At the least value the pcells have weights that sum to one. They are found by moving weight from the lowest pcell
+    to the highest, two pcells at a time; the weights of the last pass are a good start.
     """
-    at_c, at_nu, value, by_c, by_nu, weight = planes
+    at_c, at_nu, value, by_c, by_nu, weight = pcells
     c_c, c_nu, nu_nu = curve
     determinant = c_c * nu_nu - c_nu * c_nu
     i_cc, i_cn, i_nn = nu_nu / determinant, -c_nu / determinant, c_c / determinant
-    height = value - best.inner[active] + by_c * (best.c[active] - at_c) + by_nu * (best.nu[active] - at_nu)
+    height = value - best.inner + by_c * (best.c - at_c) + by_nu * (best.nu - at_nu)
     height = np.minimum(0.0, height)
-    lane = np.arange(len(active))
+    cell = np.arange(len(best.c))
     s_c, s_nu = (weight * by_c).sum(axis=0), (weight * by_nu).sum(axis=0)
     move_c, move_nu = i_cc * s_c + i_cn * s_nu, i_cn * s_c + i_nn * s_nu
     for _ in range(exchanges if len(value) > 1 else 0):
         level = height - by_c * move_c - by_nu * move_nu
         highest, lowest = level.argmax(axis=0), np.where(weight > 0.0, level, np.inf).argmin(axis=0)
-        d_c, d_nu = by_c[highest, lane] - by_c[lowest, lane], by_nu[highest, lane] - by_nu[lowest, lane]
+        d_c, d_nu = by_c[highest, cell] - by_c[lowest, cell], by_nu[highest, cell] - by_nu[lowest, cell]
         steep = i_cc * d_c * d_c + 2.0 * i_cn * d_c * d_nu + i_nn * d_nu * d_nu
-        gap = level[highest, lane] - level[lowest, lane]
-        moved = np.minimum(weight[lowest, lane], gap / np.maximum(steep, 1e-300))
-        weight[lowest, lane] -= moved
-        weight[highest, lane] += moved
+        gap = level[highest, cell] - level[lowest, cell]
+        moved = np.minimum(weight[lowest, cell], gap / np.maximum(steep, 1e-300))
+        weight[lowest, cell] -= moved
+        weight[highest, cell] += moved
         s_c, s_nu = s_c + moved * d_c, s_nu + moved * d_nu
         move_c, move_nu = i_cc * s_c + i_cn * s_nu, i_cn * s_c + i_nn * s_nu
     promise = 0.5 * (s_c * move_c + s_nu * move_nu) - (weight * height).sum(axis=0)
     return move_c, move_nu, promise
-
-
-def places(lanes: Lanes, active: Index) -> Index:
-    """The places of the entries of some lanes."""
-    ends = np.append(lanes.first, len(lanes.lane))
-    number = ends[active + 1] - ends[active]
-    first = np.cumsum(number) - number
-    return np.asarray(np.arange(number.sum()) + np.repeat(ends[active] - first, number))
 
 
 # ---------------------------------------------------------------- points
@@ -440,13 +415,12 @@ class Point(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """A point's bound with its slope in μ; its first row in the long table; the cells of all points, and those used."""
+    """A point's bound with its slope in μ; and its cells, each with its row, ends, c and ν."""
 
     point: Point
     total: float
     slope: float
-    first: int
-    solved: list[tuple[Cells, Index]]
+    cells: list[Array]
 
 
 def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
@@ -466,10 +440,10 @@ def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
     )  # fmt: skip
     values: dict[str, Any] = {name: joined(name) for name in names}
     long = each[0]._replace(start=start, row=row, **values)
-    rho = np.concatenate([scale(p.scales.level, p.scales.family, p.scales.offset, p.scales.pair) for p in points])
+    rho = np.concatenate([event.scale(p.scales.level, p.scales.family, p.scales.offset, p.scales.pair) for p in points])
     pair = np.repeat([p.scales.pair for p in points], np.diff(rows))
     priced = np.concatenate([p.mu_missing * t.missing.rate[p.surprise] for p, t in zip(points, each, strict=True)])
-    return Work(long, shape(long, rho, pair), np.repeat([p.mu for p in points], np.diff(rows)), priced)
+    return Work(long, tilt_law(long, rho, pair), np.repeat([p.mu for p in points], np.diff(rows)), priced)
 
 
 def first_cells(work: Work, rows: Index, tolerance: Array) -> tuple[Index, Array, Array]:
@@ -478,7 +452,7 @@ def first_cells(work: Work, rows: Index, tolerance: Array) -> tuple[Index, Array
     mode = table.start[rows]
     low, high = table.low[mode], table.high[mode]
     middle = np.clip(table.estimate[mode], low, high)
-    bend = np.maximum(0.1, 1.0 - 0.5 * work.mu[rows] / (middle + work.of.rho[rows] / table.exits[rows]))
+    bend = np.maximum(0.1, 1.0 - 0.5 * work.mu[rows] / (middle + work.law.rho[rows] / table.exits[rows]))
     steps = np.sqrt(tolerance / (bend * table.exits[rows]))[:, None] * np.cumsum(WIDER ** np.arange(SIDE))
     edge = np.full((len(rows), 1), np.inf)
     edges = np.concatenate((-edge, middle[:, None] - steps[:, -2::-1], middle[:, None] + steps[:, :-1], edge), axis=1)
@@ -498,68 +472,64 @@ def evaluate(
     number = [len(tables[p.chain].exits) for p in points]
     each = [effort.tolerance * best[p.chain] / tables[p.chain].copies.sum() for p in points]
     tolerance = np.repeat(each, number)
-    limit = table.most + work.mu * (work.of.given_up - work.of.divergence)
-    term, square = np.zeros(len(limit)), np.zeros(len(limit))
-    solved: list[tuple[Cells, Index]] = []
     entries = np.cumsum(np.diff(table.start)) * (2 * SIDE - 1)
-    for part in np.split(np.arange(len(limit)), np.flatnonzero(np.diff(entries // CHUNK)) + 1):
-        term[part], square[part], found = row_terms(work, part, tolerance[part], limit[part], effort)
-        solved += found
-    first = np.cumsum([0, *number])[:-1]
-    total = np.add.reduceat(table.copies * (term + work.mu * work.of.divergence), first)
-    slope = np.add.reduceat(table.copies * ((term - square) / work.mu + work.of.divergence), first)
+    parts = np.split(np.arange(len(entries)), np.flatnonzero(np.diff(entries // CHUNK)) + 1)
+    found = [row_terms(work, part, tolerance[part], effort) for part in parts]
+    term, square, row, *cells = (np.concatenate(x) for x in zip(*found, strict=True))
+    ends = np.cumsum([0, *number])
+    total = np.add.reduceat(table.copies * (term + work.mu * work.law.divergence), ends[:-1])
+    slope = np.add.reduceat(table.copies * ((term - square) / work.mu + work.law.divergence), ends[:-1])
     results = []
     for i, point in enumerate(points):
-        own = tables[point.chain]
+        own, kept = tables[point.chain], (row >= ends[i]) & (row < ends[i + 1])
         cost = price(own, *point.scales[:4])
         paid = point.mu_missing * float(own.missing.most[point.surprise]) if point.mu_missing else 0.0
         whole = float(total[i]) + point.mu * cost + paid
-        results.append(Evaluation(point, whole, float(slope[i]) + cost, int(first[i]), solved))
+        mine = [row[kept] - ends[i], *(x[kept] for x in cells)]
+        results.append(Evaluation(point, whole, float(slope[i]) + cost, mine))
     return results
 
 
-def row_terms(
-    work: Work, rows: Index, tolerance: Array, limit: Array, effort: Effort
-) -> tuple[Array, Array, list[tuple[Cells, Index]]]:  # fmt: skip
-    """The terms of these rows without μ·KL₀, at most ``limit``; the squares there; the cells, and those that are used.
+def row_terms(work: Work, rows: Index, tolerance: Array, effort: Effort) -> tuple[Array, ...]:
+    """The terms of these rows without μ·KL₀, and the squares there; and the cells that are used: row, ends, c and ν.
 
     A cell whose term is far above that of its middle is cut, if it may decide the row's term.
     """
+    limit = work.table.most[rows] + work.mu[rows] * (work.law.lemma - work.law.divergence)[rows]
     group, left, right = first_cells(work, rows, tolerance)
     floor = np.full(len(rows), -np.inf)
     top, square = floor.copy(), work.table.most[rows]
     found = []
     for cut in range(effort.cuts + 1):
-        lanes = lanes_of(work.table, rows[group], left, right)
-        cells = solve(work, lanes, group, 0.5 * (left + right), 0.3 * tolerance, floor, effort)
-        np.maximum.at(floor, group, np.minimum(cells.inner, limit[group]))
-        wide = (cells.term > floor[group] + tolerance[group]) & (cells.inner < limit[group]) & (cut < effort.cuts)
+        solved = solve(work, rows[group], left, right, group, 0.3 * tolerance, floor, effort)
+        cells = work.cells(rows[group], left, right)
+        term = cell_terms(cells, solved.c, solved.nu, settled(cells, solved.c, solved.nu))
+        np.maximum.at(floor, group, np.minimum(solved.inner, limit[group]))
+        wide = (term > floor[group] + tolerance[group]) & (solved.inner < limit[group]) & (cut < effort.cuts)
         used = np.flatnonzero(~wide)
-        found.append((cells, used))
-        used = used[np.argsort(cells.term[used])]
-        used = used[cells.term[used] > top[group[used]]]
-        top[group[used]], square[group[used]] = cells.term[used], cells.square[used]  # the largest one comes last
+        found.append([x[used] for x in (rows[group], left, right, solved.c, solved.nu)])
+        used = used[np.argsort(term[used])]
+        used = used[term[used] > top[group[used]]]
+        top[group[used]], square[group[used]] = term[used], solved.square[used]  # the largest one comes last
         if not wide.any():
             break
         ends = left[wide] + (right - left)[wide] * np.linspace(0.0, 1.0, PIECES + 1)[:, None]
         ends[-1] = right[wide]
         group, left, right = np.tile(group[wide], PIECES), ends[:-1].ravel(), ends[1:].ravel()
-    return np.minimum(top, limit), np.where(top < limit, square, work.table.most[rows]), found
+    square = np.where(top < limit, square, work.table.most[rows])
+    return np.minimum(top, limit), square, *(np.concatenate(x) for x in zip(*found, strict=True))
 
 
-def choice_of(table: Table, of: Evaluation) -> Choice:
+def choice_of(table: Table, found: Evaluation) -> Choice:
     """The free numbers of a point."""
-    parts = []
-    for cells, used in of.solved:
-        lanes = cells.lanes
-        kept = used[(lanes.row[used] >= of.first) & (lanes.row[used] < of.first + len(table.exits))]
-        known = (lanes.row[kept] - of.first, *(x[kept] for x in (lanes.left, lanes.right, cells.c, cells.nu)))
-        parts.append((*known, cells.tilts[..., places(lanes, kept)]))
-    joined = (np.concatenate(x, axis=-1) for x in zip(*parts, strict=True))
-    return Choice(*of.point.scales[:4], *of.point[2:], *joined)
+    work = work_of([table], [found.point._replace(chain=0)])
+    row, left, right, c, nu = found.cells
+    return Choice(
+        *found.point.scales[:4], *found.point[2:], row, left, right, c, nu, settled(work.cells(row, left, right), c, nu)
+    )
 
 
-def search(tables: Sequence[Table]) -> list[Choice]:
+def best_choices(tables: Sequence[Table]) -> list[Choice]:
     """For each chain, free numbers with a small bound."""
     with np.errstate(all="ignore"):
         best = [float(table.copies @ table.most) for table in tables]
