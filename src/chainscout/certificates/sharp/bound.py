@@ -181,23 +181,22 @@ def cells_of(
     return Cells(row, left, right, first, cell, entries, lumps)
 
 
-def cell_terms(cells: Cells, c: Array, nu: Array, tilts: Array) -> Array:
-    """Each cell's max over p of its row's N‖p − P̂‖² − μ·log Z_x without μ·KL₀, from above.
+def cell_terms(cells: Cells, c: Array, nu: Array, value: Array, size: Array) -> tuple[Array, Array]:
+    """Each cell's max over p of its row's N‖p − P̂‖² − μ·log Z_x without μ·KL₀, from above, and where q is then.
 
-    The term is infinite if it is not a number.
+    ``value`` and ``size`` are what ``largest`` gives for the entries. A term that is not a number is infinite.
     """
     e, lumps, first = cells.entries, cells.lumps, cells.first
-    value, size = largest(e, nu[cells.cell], c[cells.cell], tilts)
     constant = e.mu[first] * e.whole[first] * c
     pull = lumps.pull * np.exp(-c)
     slope = lumps.fixed + pull - nu
     q = np.where(slope <= 0.0, lumps.low, lumps.high)  # the larger one too if the slope is not a number
-    total = constant + nu + np.add.reduceat(e.times * value, first)
-    total += np.where(q > 0.0, q * slope, 0.0) + lumps.smooth
-    sizes = np.abs(constant) + 2.0 * np.abs(nu) + np.add.reduceat(e.times * size, first)
-    sizes += np.where(q > 0.0, q * (np.abs(lumps.fixed) + pull + np.abs(nu)), 0.0) + lumps.smooth
+    total = constant + nu + np.add.reduceat(e.times * value, first) + lumps.smooth
+    total += np.where(q > 0.0, q * slope, 0.0)
+    sizes = np.abs(constant) + 2.0 * np.abs(nu) + np.add.reduceat(e.times * size, first) + lumps.smooth
+    sizes += np.where(q > 0.0, q * (np.abs(lumps.fixed) + pull + np.abs(nu)), 0.0)
     total += event.RELATIVE * sizes
-    return np.where(np.isnan(total), np.inf, total)
+    return np.where(np.isnan(total), np.inf, total), q
 
 
 # ---------------------------------------------------------------- step E: the maxima, from above
@@ -320,8 +319,9 @@ def loss_bound(table: Table, choice: Choice) -> float:
         cells = cells_of(
             table, law, every, mu_missing * table.missing.rate[surprise], choice.row, choice.left, choice.right
         )
+        value, size = largest(cells.entries, choice.nu[cells.cell], choice.c[cells.cell], choice.tilts)
         row = np.full(len(table.exits), -np.inf)
-        np.maximum.at(row, choice.row, cell_terms(cells, choice.c, choice.nu, choice.tilts))
+        np.maximum.at(row, choice.row, cell_terms(cells, choice.c, choice.nu, value, size)[0])
         row = np.where(covered(table, choice), row + mu * law.divergence, np.inf)
         row = np.fmin(row, table.most + mu * law.lemma)
         # Rows with holes alone have no part in the loss; their log Z_x may be negative.

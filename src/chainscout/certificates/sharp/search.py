@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import event
-from .bound import Cells, Choice, Entries, TiltLaw, cell_terms, cells_of, lemma_cost, price, tilt_law
+from .bound import Cells, Choice, Entries, TiltLaw, cell_terms, cells_of, largest, price, tilt_law
 from .event import Array
 from .table import Index, Table
 
@@ -36,8 +36,8 @@ OFTEN = 0.6
 SIDE, WIDER, PIECES = 7, 1.8, 3
 #: Steps of the tilts in the first pass over a cell's entries.
 FIRST_STEPS = 5
-#: Steps of new tilts towards a given probability, and of the tilts of a solution.
-TILT_STEPS, LAST_STEPS = 5, 8
+#: Steps of new tilts towards given probabilities.
+TILT_STEPS = 5
 
 
 class Effort(NamedTuple):
@@ -195,11 +195,13 @@ class Work(NamedTuple):
 
 
 class Solved(NamedTuple):
-    """Of each cell: c, ν, the term with the mode at the cell's middle, and the squares in it."""
+    """Cells' tilts, c, ν, the term with the mode at the cell's middle, and anywhere in the cell, and its squares."""
 
+    tilts: Array
     c: Array
     nu: Array
     inner: Array
+    term: Array
     square: Array
 
 
@@ -269,11 +271,6 @@ def follow(cells: Cells, c: Array, nu: Array, tilts: Array, steps: int) -> Array
     return np.concatenate((b[None], ends))
 
 
-def settled(cells: Cells, c: Array, nu: Array) -> Array:
-    """Good tilts for these c and ν."""
-    return follow(cells, c, nu, first_tilts(cells, c), LAST_STEPS)
-
-
 def attained(cells: Cells, c: Array, nu: Array, tilts: Array) -> tuple[Array, Array, Array, Array]:
     """Of each entry: the largest h that the tilts find, where it is, e^b there, and h″, which is 0 at an end.
 
@@ -281,19 +278,21 @@ def attained(cells: Cells, c: Array, nu: Array, tilts: Array) -> tuple[Array, Ar
     """
     e, first = cells.entries, cells.first
     a, grown = tilts - e.half + c[cells.cell], np.exp(tilts)
-    force = e.count - e.rho * a[0]
-    p = np.minimum(e.high, np.maximum(e.low, force / (e.whole * grown[0])))
+    force, steep = e.count - e.rho * a[0], e.whole * grown[0]
+    bent = 2.0 * e.exits - e.mu * steep * steep / (force + e.rho)
+    slope = 2.0 * e.exits * (force / steep - e.estimate) + e.mu * (steep - e.whole) - nu[cells.cell]
+    away = np.where(bent < 0.0, -slope / bent, 0.0)
+    p = force / steep + away
+    inside = (bent < 0.0) & (p > e.low) & (p < e.high)
     p[:, first] = 0.5 * (cells.left + cells.right)
     place = np.stack((p, *(np.broadcast_to(end, p.shape) for end in (e.high, e.low))))
     phi = e.count * a - 0.5 * e.rho * a * a - e.whole * (grown - 1.0) * place
     phi[2] = np.where(e.low > 0.0, phi[2], 0.5 * e.count * e.count / e.rho)
     value = e.exits * (place - e.estimate) ** 2 - e.mu * phi - nu[cells.cell] * place
-    value[1:, :, first] = -np.inf
-    bend = np.zeros(place.shape)
-    bend[0] = np.where(
-        (p > e.low) & (p < e.high), 2.0 * e.exits - e.mu * (e.whole * grown[0]) ** 2 / (force + e.rho), 0.0
-    )
-    bend[0][:, first] = 0.0
+    mode, value[:, :, first] = value[0][:, first], -np.inf
+    value[0] = np.where(inside, value[0] - (e.exits - 0.5 * bent) * away * away, -np.inf)
+    value[0][:, first], inside[:, first] = mode, False
+    bend = np.stack((np.where(inside, bent, 0.0), *np.zeros((2, *p.shape))))
     stacked = [x.reshape(-1, p.shape[1]) for x in (value, place, grown, bend)]
     which = stacked[0].argmax(axis=0)[None]
     return tuple(np.take_along_axis(x, which, axis=0)[0] for x in stacked)
@@ -313,42 +312,46 @@ def solve(
     """
     cells, number = work.cells(row, left, right), len(row)
     c, nu, tilts = begin(cells)
-    best = Solved(c.copy(), nu.copy(), np.full(number, np.inf), np.zeros(number))
+    best = Solved(tilts.copy(), *np.full((5, number), np.inf))
     # Of each active cell: the planes' c and ν, values, slopes and weights. Of each cell: its best curvature.
     planes = np.zeros((6, 0, number))
     curve = np.zeros((3, number))
     reached = floor.copy()
-    active = np.arange(number)
+    active, entry = np.arange(number), np.arange(len(cells.cell))
     for turn in range(effort.passes):
         tilts = follow(cells, c, nu, tilts, FIRST_STEPS if turn == 0 else effort.steps)
-        value, place, grown, bend = attained(cells, c, nu, tilts)
+        found, place, grown, bend = attained(cells, c, nu, tilts)
         e, lumps, first = cells.entries, cells.lumps, cells.first
-        mu, whole, pull = e.mu[first], e.whole[first], lumps.pull * np.exp(-c)
-        slope = lumps.fixed + pull - nu
-        q = np.where(slope <= 0.0, lumps.low, lumps.high)
-        inner = mu * whole * c + nu + np.add.reduceat(e.times * value, first) + q * slope + lumps.smooth
-        by_c = mu * (whole - np.add.reduceat(e.times * e.whole * grown * place, first)) - q * pull
+        value, size = largest(e, nu[cells.cell], c[cells.cell], tilts)
+        term, q = cell_terms(cells, c, nu, value, size)
+        inner = term - value[first] + found[first]
+        mu, whole = e.mu[first], e.whole[first]
+        by_c = mu * (whole - np.add.reduceat(e.times * e.whole * grown * place, first)) - q * lumps.pull * np.exp(-c)
         by_nu = 1.0 - np.add.reduceat(e.times * place, first) - q
         better = inner < best.inner[active]
         if better.any():
-            index = active[better]
+            index, kept = active[better], better[cells.cell]
+            best.tilts[..., entry[kept]] = tilts[..., kept]
             square = np.add.reduceat(e.times * e.exits * (place - e.estimate) ** 2, first) + nu * by_nu
             square += q * (lumps.fixed + mu * whole) + lumps.smooth
-            for stored, values in zip(best, (c, nu, inner, square), strict=True):
+            for stored, values in zip(best[1:], (c, nu, inner, term, square), strict=True):
                 stored[index] = values[better]
             curve[:, index] = curvature(cells, place, grown, bend, by_c, by_nu)[:, better]
         fresh = np.stack((c, nu, inner, by_c, by_nu, np.full(len(c), float(turn == 0))))
         planes = np.concatenate((planes, fresh[:, None]), axis=1)
-        move_c, move_nu, promise = ahead(planes, Solved(*(x[active] for x in best)), curve[:, active], effort.exchanges)
+        move_c, move_nu, promise = ahead(
+            planes, Solved(best.tilts, *(x[active] for x in best[1:])), curve[:, active], effort.exchanges
+        )
         enough, mine = tolerance[group[active]], group[active]
         done = promise < enough
         np.maximum.at(reached, mine[done], best.inner[active[done]])
-        go = ~done & (best.inner[active] > reached[mine] + enough)
+        go = ~done & (best.term[active] > reached[mine] + enough)
         if turn + 1 == effort.passes or not go.any():
             break
         c, nu = (best.c[active] - move_c)[go], (best.nu[active] - move_nu)[go]
         if not go.all():
-            tilts, planes, active = tilts[..., go[cells.cell]], planes[..., go], active[go]
+            kept = go[cells.cell]
+            tilts, entry, planes, active = tilts[..., kept], entry[kept], planes[..., go], active[go]
             cells = work.cells(row[active], left[active], right[active])
     return best
 
@@ -415,7 +418,7 @@ class Point(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """A point's bound with its slope in μ; and its cells, each with its row, ends, c and ν."""
+    """A point's bound with its slope in μ; and its cells: rows, ends, c, ν and tilts."""
 
     point: Point
     total: float
@@ -475,7 +478,7 @@ def evaluate(
     entries = np.cumsum(np.diff(table.start)) * (2 * SIDE - 1)
     parts = np.split(np.arange(len(entries)), np.flatnonzero(np.diff(entries // CHUNK)) + 1)
     found = [row_terms(work, part, tolerance[part], effort) for part in parts]
-    term, square, row, *cells = (np.concatenate(x) for x in zip(*found, strict=True))
+    term, square, row, *cells, tilts = (np.concatenate(x, axis=-1) for x in zip(*found, strict=True))
     ends = np.cumsum([0, *number])
     total = np.add.reduceat(table.copies * (term + work.mu * work.law.divergence), ends[:-1])
     slope = np.add.reduceat(table.copies * ((term - square) / work.mu + work.law.divergence), ends[:-1])
@@ -485,13 +488,14 @@ def evaluate(
         cost = price(own, *point.scales[:4])
         paid = point.mu_missing * float(own.missing.most[point.surprise]) if point.mu_missing else 0.0
         whole = float(total[i]) + point.mu * cost + paid
-        mine = [row[kept] - ends[i], *(x[kept] for x in cells)]
+        entries = np.repeat(kept, np.diff(table.start)[row])
+        mine = [row[kept] - ends[i], *(x[kept] for x in cells), tilts[..., entries]]
         results.append(Evaluation(point, whole, float(slope[i]) + cost, mine))
     return results
 
 
 def row_terms(work: Work, rows: Index, tolerance: Array, effort: Effort) -> tuple[Array, ...]:
-    """The terms of these rows without μ·KL₀, and the squares there; and the cells that are used: row, ends, c and ν.
+    """The terms of these rows without μ·KL₀, and the squares there; and the cells that are used.
 
     A cell whose term is far above that of its middle is cut, if it may decide the row's term.
     """
@@ -502,31 +506,20 @@ def row_terms(work: Work, rows: Index, tolerance: Array, effort: Effort) -> tupl
     found = []
     for cut in range(effort.cuts + 1):
         solved = solve(work, rows[group], left, right, group, 0.3 * tolerance, floor, effort)
-        cells = work.cells(rows[group], left, right)
-        term = cell_terms(cells, solved.c, solved.nu, settled(cells, solved.c, solved.nu))
         np.maximum.at(floor, group, np.minimum(solved.inner, limit[group]))
-        wide = (term > floor[group] + tolerance[group]) & (solved.inner < limit[group]) & (cut < effort.cuts)
-        used = np.flatnonzero(~wide)
-        found.append([x[used] for x in (rows[group], left, right, solved.c, solved.nu)])
-        used = used[np.argsort(term[used])]
-        used = used[term[used] > top[group[used]]]
-        top[group[used]], square[group[used]] = term[used], solved.square[used]  # the largest one comes last
+        wide = (solved.term > floor[group] + tolerance[group]) & (solved.inner < limit[group]) & (cut < effort.cuts)
+        kept = np.repeat(~wide, np.diff(work.table.start)[rows[group]])
+        found.append([*(x[~wide] for x in (rows[group], left, right, solved.c, solved.nu)), solved.tilts[..., kept]])
+        used = np.flatnonzero(~wide)[np.argsort(solved.term[~wide])]
+        used = used[solved.term[used] > top[group[used]]]
+        top[group[used]], square[group[used]] = solved.term[used], solved.square[used]  # the largest one comes last
         if not wide.any():
             break
         ends = left[wide] + (right - left)[wide] * np.linspace(0.0, 1.0, PIECES + 1)[:, None]
         ends[-1] = right[wide]
         group, left, right = np.tile(group[wide], PIECES), ends[:-1].ravel(), ends[1:].ravel()
     square = np.where(top < limit, square, work.table.most[rows])
-    return np.minimum(top, limit), square, *(np.concatenate(x) for x in zip(*found, strict=True))
-
-
-def choice_of(table: Table, found: Evaluation) -> Choice:
-    """The free numbers of a point."""
-    work = work_of([table], [found.point._replace(chain=0)])
-    row, left, right, c, nu = found.cells
-    return Choice(
-        *found.point.scales[:4], *found.point[2:], row, left, right, c, nu, settled(work.cells(row, left, right), c, nu)
-    )
+    return np.minimum(top, limit), square, *(np.concatenate(x, axis=-1) for x in zip(*found, strict=True))
 
 
 def best_choices(tables: Sequence[Table]) -> list[Choice]:
@@ -557,7 +550,7 @@ def best_choices(tables: Sequence[Table]) -> list[Choice]:
             points = [point for k, top in enumerate(tops) for point in beside(top, of_chain(coarse + seen, k))]
             if not points:
                 break
-        return [choice_of(table, found) for table, found in zip(tables, tops, strict=True)]
+        return [Choice(*found.point.scales[:4], *found.point[2:], *found.cells) for found in tops]
 
 
 def of_chain(found: list[Evaluation], k: int) -> list[Evaluation]:
