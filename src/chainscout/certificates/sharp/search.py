@@ -25,7 +25,9 @@ CANDIDATES, REACH = 3, 1.08
 CHUNK = 25_000
 #: The first values of μ over the score's: for the best scales, and for the others.
 FIRST, OTHER = (0.9, 1.2, 1.6), (1.2,)
-#: Scales whose bound is at most NEAR times the best one at the coarse look have a fine one too.
+#: Fine looks.
+ROUNDS = 6
+#: Scales whose bound is at most NEAR times the best one are looked at further.
 NEAR = 1.15
 #: Another point is evaluated if it promises to lower the bound by this part.
 GAIN = 0.015
@@ -34,31 +36,25 @@ OFTEN = 0.6
 #: The first cells of a row: SIDE on either side of the estimate, each WIDER times as wide as the one before it. The
 #: number of pieces that a cell is cut into.
 SIDE, WIDER, PIECES = 7, 1.8, 3
-#: Steps of the tilts in the first pass over a cell's entries.
-FIRST_STEPS = 5
-#: Steps of new tilts towards given probabilities.
-TILT_STEPS = 5
+#: Steps of the tilts: at the ends of the boxes before the first pass; inside in the first pass, and in each other one.
+START_STEPS, FIRST_STEPS, STEPS = 5, 5, 3
+#: In each pass, exchanges of weight between tangent planes.
+EXCHANGES = 4
 
 
 class Effort(NamedTuple):
-    """How much work an evaluation is worth."""
+    """How much work a look at points is worth."""
 
-    #: How often points are chosen.
-    rounds: int
     #: A row's term is found to this part of the whole bound over the number of rows.
     tolerance: float
-    #: Passes over a cell's entries; in each, steps of the tilts, and exchanges of weight between tangent planes.
+    #: Passes over a cell's entries, and how often the cells with the largest terms are cut.
     passes: int
-    steps: int
-    exchanges: int
-    #: How often the cells with the largest terms are cut.
     cuts: int
 
 
-COARSE = Effort(rounds=1, tolerance=0.02, passes=6, steps=2, exchanges=1, cuts=1)
-FINE = Effort(rounds=2, tolerance=0.003, passes=14, steps=3, exchanges=3, cuts=1)
+COARSE, FINE = Effort(tolerance=0.02, passes=6, cuts=1), Effort(tolerance=0.003, passes=14, cuts=1)
 #: The fine look at chains with more than FEW rows: their kinks are many.
-FEW, LARGE = 6, Effort(rounds=3, tolerance=0.003, passes=80, steps=4, exchanges=5, cuts=3)
+FEW, LARGE = 6, Effort(tolerance=0.003, passes=80, cuts=3)
 
 
 # ---------------------------------------------------------------- the score
@@ -219,7 +215,7 @@ def first_tilts(cells: Cells, c: Array) -> Array:
     """The best tilts for the estimate, and for the ends of the boxes."""
     e, shift = cells.entries, cells.entries.half - c[cells.cell]
     points = np.stack((np.minimum(e.high, np.maximum(e.low, e.estimate)), e.high, e.low))[:, None]
-    return tilted(e, shift, points, np.zeros((3, *e.count.shape)), TILT_STEPS)
+    return tilted(e, shift, points, np.zeros((3, *e.count.shape)), START_STEPS)
 
 
 def begin(cells: Cells) -> tuple[Array, Array, Array]:
@@ -279,27 +275,25 @@ def attained(cells: Cells, c: Array, nu: Array, tilts: Array) -> tuple[Array, Ar
     e, first = cells.entries, cells.first
     a, grown = tilts - e.half + c[cells.cell], np.exp(tilts)
     force, steep = e.count - e.rho * a[0], e.whole * grown[0]
-    bent = 2.0 * e.exits - e.mu * steep * steep / (force + e.rho)
-    slope = 2.0 * e.exits * (force / steep - e.estimate) + e.mu * (steep - e.whole) - nu[cells.cell]
-    away = np.where(bent < 0.0, -slope / bent, 0.0)
-    p = force / steep + away
-    inside = (bent < 0.0) & (p > e.low) & (p < e.high)
+    p = force / steep
+    bend = 2.0 * e.exits - e.mu * steep * steep / (force + e.rho)
+    inside = (bend < 0.0) & (p > e.low) & (p < e.high)
     p[:, first] = 0.5 * (cells.left + cells.right)
     place = np.stack((p, *(np.broadcast_to(end, p.shape) for end in (e.high, e.low))))
     phi = e.count * a - 0.5 * e.rho * a * a - e.whole * (grown - 1.0) * place
     phi[2] = np.where(e.low > 0.0, phi[2], 0.5 * e.count * e.count / e.rho)
     value = e.exits * (place - e.estimate) ** 2 - e.mu * phi - nu[cells.cell] * place
-    mode, value[:, :, first] = value[0][:, first], -np.inf
-    value[0] = np.where(inside, value[0] - (e.exits - 0.5 * bent) * away * away, -np.inf)
-    value[0][:, first], inside[:, first] = mode, False
-    bend = np.stack((np.where(inside, bent, 0.0), *np.zeros((2, *p.shape))))
+    mode = np.zeros(p.shape, bool)
+    mode[:, first] = True
+    value = np.where(np.stack((inside | mode, ~mode, ~mode)), value, -np.inf)
+    bend = np.stack((np.where(mode, 0.0, bend), *np.zeros((2, *p.shape))))
     stacked = [x.reshape(-1, p.shape[1]) for x in (value, place, grown, bend)]
     which = stacked[0].argmax(axis=0)[None]
     return tuple(np.take_along_axis(x, which, axis=0)[0] for x in stacked)
 
 
 def solve(
-    work: Work, row: Index, left: Array, right: Array, group: Index, tolerance: Array, floor: Array, effort: Effort,
+    work: Work, row: Index, left: Array, right: Array, group: Index, tolerance: Array, floor: Array, effort: Effort
 ) -> Solved:  # fmt: skip
     """c and ν of these cells, moved towards the minimum of their terms.
 
@@ -319,7 +313,7 @@ def solve(
     reached = floor.copy()
     active, entry = np.arange(number), np.arange(len(cells.cell))
     for turn in range(effort.passes):
-        tilts = follow(cells, c, nu, tilts, FIRST_STEPS if turn == 0 else effort.steps)
+        tilts = follow(cells, c, nu, tilts, FIRST_STEPS if turn == 0 else STEPS)
         found, place, grown, bend = attained(cells, c, nu, tilts)
         e, lumps, first = cells.entries, cells.lumps, cells.first
         value, size = largest(e, nu[cells.cell], c[cells.cell], tilts)
@@ -337,11 +331,12 @@ def solve(
             for stored, values in zip(best[1:], (c, nu, inner, term, square), strict=True):
                 stored[index] = values[better]
             curve[:, index] = curvature(cells, place, grown, bend, by_c, by_nu)[:, better]
-        fresh = np.stack((c, nu, inner, by_c, by_nu, np.full(len(c), float(turn == 0))))
+        lost = np.maximum(0.0, value - found)
+        lost[first] = 0.0
+        below = inner - np.add.reduceat(e.times * lost, first)
+        fresh = np.stack((c, nu, below, by_c, by_nu, np.full(len(c), float(turn == 0))))
         planes = np.concatenate((planes, fresh[:, None]), axis=1)
-        move_c, move_nu, promise = ahead(
-            planes, Solved(best.tilts, *(x[active] for x in best[1:])), curve[:, active], effort.exchanges
-        )
+        move_c, move_nu, promise = ahead(planes, Solved(best.tilts, *(x[active] for x in best[1:])), curve[:, active])
         enough, mine = tolerance[group[active]], group[active]
         done = promise < enough
         np.maximum.at(reached, mine[done], best.inner[active[done]])
@@ -374,7 +369,7 @@ def curvature(cells: Cells, place: Array, grown: Array, bend: Array, by_c: Array
     return np.stack((c_c, nu_c, nu_nu))
 
 
-def ahead(pcells: Array, best: Solved, curve: Array, exchanges: int) -> tuple[Array, Array, Array]:
+def ahead(pcells: Array, best: Solved, curve: Array) -> tuple[Array, Array, Array]:
     """The step from the best point to the least value of the model, and by how much it promises to lower the term.
 
     At the least value the pcells have weights that sum to one. They are found by moving weight from the lowest pcell
@@ -389,7 +384,7 @@ def ahead(pcells: Array, best: Solved, curve: Array, exchanges: int) -> tuple[Ar
     cell = np.arange(len(best.c))
     s_c, s_nu = (weight * by_c).sum(axis=0), (weight * by_nu).sum(axis=0)
     move_c, move_nu = i_cc * s_c + i_cn * s_nu, i_cn * s_c + i_nn * s_nu
-    for _ in range(exchanges if len(value) > 1 else 0):
+    for _ in range(EXCHANGES if len(value) > 1 else 0):
         level = height - by_c * move_c - by_nu * move_nu
         highest, lowest = level.argmax(axis=0), np.where(weight > 0.0, level, np.inf).argmin(axis=0)
         d_c, d_nu = by_c[highest, cell] - by_c[lowest, cell], by_nu[highest, cell] - by_nu[lowest, cell]
@@ -474,10 +469,10 @@ def evaluate(
     table = work.table
     number = [len(tables[p.chain].exits) for p in points]
     each = [effort.tolerance * best[p.chain] / tables[p.chain].copies.sum() for p in points]
-    tolerance = np.repeat(each, number)
+    tolerances = np.repeat(each, number)
     entries = np.cumsum(np.diff(table.start)) * (2 * SIDE - 1)
     parts = np.split(np.arange(len(entries)), np.flatnonzero(np.diff(entries // CHUNK)) + 1)
-    found = [row_terms(work, part, tolerance[part], effort) for part in parts]
+    found = [row_terms(work, part, tolerances[part], effort) for part in parts]
     term, square, row, *cells, tilts = (np.concatenate(x, axis=-1) for x in zip(*found, strict=True))
     ends = np.cumsum([0, *number])
     total = np.add.reduceat(table.copies * (term + work.mu * work.law.divergence), ends[:-1])
@@ -533,29 +528,21 @@ def best_choices(tables: Sequence[Table]) -> list[Choice]:
             for factor in (FIRST if i == 0 else OTHER)
         ]
         fine = FINE if max(len(table.exits) for table in tables) <= FEW else LARGE
-        coarse = evaluate(tables, points, best, COARSE)
-        points = []
-        for k in range(len(tables)):
-            mine = of_chain(coarse, k)
-            best[k] = min(found.total for found in mine)
-            for top in rivals(mine):
-                points += [top.point, *beside(top, mine)]
-            for factor in (0.0, 1.0 / OFTEN) if points[-1].mu_missing else ():
-                points.append(rivals(mine)[0].point._replace(mu_missing=factor * points[-1].mu_missing))
-        seen: list[Evaluation] = []
-        tops: list[Evaluation] = []
-        for _ in range(fine.rounds):
-            seen += evaluate(tables, points, best, fine)
-            tops = [rivals(of_chain(seen, k))[0] for k in range(len(tables))]
-            points = [point for k, top in enumerate(tops) for point in beside(top, of_chain(coarse + seen, k))]
+        seen: list[list[Evaluation]] = [[] for _ in tables]
+        for effort in (COARSE, *[fine] * ROUNDS):
+            for found in evaluate(tables, points, best, effort):
+                seen[found.point.chain].append(found)
+            tops = [rivals(mine) for mine in seen]
+            best = [top[0].total for top in tops]
+            points = [
+                point
+                for top, mine in zip(tops, seen, strict=True)
+                for one in top
+                for point in ([one.point] if effort is COARSE else []) + beside(one, mine)
+            ]
             if not points:
                 break
-        return [Choice(*found.point.scales[:4], *found.point[2:], *found.cells) for found in tops]
-
-
-def of_chain(found: list[Evaluation], k: int) -> list[Evaluation]:
-    """The points of one chain."""
-    return [one for one in found if one.point.chain == k]
+        return [Choice(*top[0].point.scales[:4], *top[0].point[2:], *top[0].cells) for top in tops]
 
 
 def rivals(found: list[Evaluation]) -> list[Evaluation]:
