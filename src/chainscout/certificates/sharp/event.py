@@ -23,11 +23,23 @@ Array = npt.NDArray[np.float64]
 
 #: The weights of the two parts of the martingale: joint tilts of all rows, and single entries.
 JOINT, SINGLE = 0.85, 0.15
-#: The weights of the families of offsets: all zero | geometric 1/2 | geometric 1/4 | uniform on 0 … max(m, 0).
-FAMILIES = (0.80, 0.06, 0.08, 0.06)
-ZERO, HALF, QUARTER, UNIFORM = range(4)
-#: Powers of four for each step of an offset.
-STRIDES = (0, 1, 2, 1)
+
+
+class Family(NamedTuple):
+    """A law of offsets: its weight, the powers of four of a step, and the price of offset 0 and of each step more."""
+
+    weight: float
+    stride: int
+    first: float
+    each: float
+
+
+#: All zero | geometric 1/2 | geometric 1/4 | uniform on 0 … max(m, 0), whose price depends on the level m.
+FAMILIES = (
+    Family(0.80, 0, 0.0, 0.0), Family(0.06, 1, math.log(2.0), math.log(2.0)),
+    Family(0.08, 2, math.log(4.0 / 3.0), math.log(4.0)), Family(0.06, 1, 0.0, 0.0),
+)  # fmt: skip
+ZERO, UNIFORM = 0, 3
 #: The least level, and the sum of 1/((k+1.5)(k+2.5)), k = max(1−m, m−2), over all levels m ≥ LEAST_LEVEL: the levels
 #: from 2 on telescope to 1/1.5.
 LEAST_LEVEL = -1
@@ -61,15 +73,11 @@ def level_cost(m: int) -> float:
 
 def offset_cost(family: int, offset: npt.NDArray[Any] | int, m: int, pair: bool) -> Array:
     """−log of the probability of a row's offset at level m, or for the mean of the levels m and m + 1."""
-    steps = np.asarray(offset, dtype=np.float64)
-    if family == HALF:
-        return np.asarray((steps + 1.0) * math.log(2.0))
-    if family == QUARTER:
-        return np.asarray(math.log(4.0 / 3.0) + steps * math.log(4.0))
+    first, each = FAMILIES[family][2:]
     if family == UNIFORM:
-        each = [math.log(max(level, 0) + 1.0) for level in ((m, m + 1) if pair else (m,))]
-        return np.full(steps.shape, sum(each) / len(each))
-    return np.zeros(steps.shape)
+        levels = (m, m + 1) if pair else (m,)
+        first = sum(math.log(max(level, 0) + 1.0) for level in levels) / len(levels)
+    return np.asarray(first + each * np.asarray(offset, dtype=np.float64))
 
 
 def has_offsets(family: int, offset: npt.NDArray[Any], m: int) -> bool:
@@ -79,9 +87,8 @@ def has_offsets(family: int, offset: npt.NDArray[Any], m: int) -> bool:
 
 
 def scale(m: npt.NDArray[Any] | int, family: int, offset: npt.NDArray[Any] | int, pair: bool) -> Array:
-    """ρ = 4^{m − o}, or 4^{m − 2o} in the family QUARTER; or the mean of it and four times it."""
-    power = np.asarray(m) - STRIDES[family] * np.asarray(offset)
-    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * power))
+    """ρ = 4^{m − stride·o}; or the mean of it and four times it."""
+    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * (m - FAMILIES[family].stride * np.asarray(offset))))
 
 
 def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
@@ -89,7 +96,7 @@ def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
 
     For two levels at once, Jensen's inequality with weights ½, ½ gives the mean of both costs minus log 2.
     """
-    cost = log_inverse - math.log(JOINT) - math.log(FAMILIES[family])
+    cost = log_inverse - math.log(JOINT) - math.log(FAMILIES[family].weight)
     if pair:
         return cost + 0.5 * (level_cost(m) + level_cost(m + 1)) - math.log(2.0)
     return cost + level_cost(m)

@@ -24,8 +24,8 @@ def by_lemma(table: Table) -> float:
     natural = np.log(whole.max() / whole) / math.log(4.0)
     top = int(math.log(float(whole.max()) + 1.0) / math.log(4.0)) + 2
     best = 2.0 * float(room.sum())
-    for family in range(len(event.FAMILIES)):
-        steps = np.rint(natural / event.STRIDES[family] if family != event.ZERO else 0.0 * natural).astype(np.int64)
+    for family, (_, stride, _, _) in enumerate(event.FAMILIES):
+        steps = np.rint(natural / stride if stride else 0.0 * natural).astype(np.int64)
         for m in range(event.LEAST_LEVEL, top + 1):
             offset = np.minimum(steps, max(m, 0)) if family == event.UNIFORM else steps
             for pair in (False, True):

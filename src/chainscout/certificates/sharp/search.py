@@ -23,14 +23,15 @@ MULTIPLIERS: Array = 1e-3 * 1.25 ** np.arange(44.0)
 CANDIDATES, REACH = 3, 1.08
 #: So many numbers are worked on at once.
 CHUNK = 25_000
-#: The first values of μ over the score's: for the best scales, and for the others.
-FIRST, OTHER = (0.9, 1.2, 1.6), (1.2,)
+#: The first values of μ over the score's.
+FIRST = (0.9, 1.2)
 #: Fine looks.
 ROUNDS = 6
 #: Scales whose bound is at most NEAR times the best one are looked at further.
 NEAR = 1.15
-#: Another point is evaluated if it promises to lower the bound by this part.
-GAIN = 0.015
+#: Another μ is looked at if it promises to lower the bound by the part GAIN, and the next one known is not as near as
+#: the part NARROW. If none is known on that side, μ changes by the factor WIDENED.
+GAIN, NARROW, WIDENED = 0.015, 0.02, 1.3
 #: The price of missing mass that is mostly best, over the knapsack's.
 OFTEN = 0.6
 #: The first cells of a row: SIDE on either side of the estimate, each WIDER times as wide as the one before it. The
@@ -60,14 +61,17 @@ FEW, LARGE = 6, Effort(tolerance=0.003, passes=80, cuts=3)
 # ---------------------------------------------------------------- the score
 
 
-class Scales(NamedTuple):
-    """A family, a level and offsets, with a first μ."""
+class Point(NamedTuple):
+    """A chain, with all free numbers but the cells: see ``Choice``."""
 
+    chain: int
     family: int
     level: int
     pair: bool
     offset: Index
     mu: float
+    mu_missing: float
+    surprise: int
 
 
 def evidence(count: Array, exits: Array, p: Array, shift: Array, rho: Array) -> Array:
@@ -80,11 +84,11 @@ def evidence(count: Array, exits: Array, p: Array, shift: Array, rho: Array) -> 
     return np.asarray(count * a - weight * np.exp(a) + exits * p - 0.5 * rho * a * a)
 
 
-def scored(table: Table, top: int) -> tuple[Array, Array, Array]:
-    """What the score knows of each row, at the powers from LEAST_POWER to ``top``, for one level and for two at once.
+def scored(table: Table, powers: Index) -> tuple[Array, Array]:
+    """What the score knows of each row, at ρ = 4^power for these powers, for one level and for two at once.
 
-    First, ½·log det(I + u·Σ̂). Then how strongly the row's counts speak against two laws: one moves as much probability
-    as the boxes allow from the mode to the entry with the widest box, the other moves half of that.
+    First, ½·log det(I + u·Σ̂). Then how strongly the row's counts speak against the law that moves as much probability
+    as the boxes allow from the mode to the entry with the widest box.
     """
     start = table.start[:-1]
     room = table.high - table.estimate
@@ -92,86 +96,66 @@ def scored(table: Table, top: int) -> tuple[Array, Array, Array]:
     far = np.maximum.reduceat(room, start)
     other = np.lexsort((-room, table.row))[start]
     far = np.minimum(np.maximum(far, 0.0), table.estimate[start] - table.low[start])
-    powers = np.arange(LEAST_POWER, top + 1)
-    rho = np.stack((event.scale(powers, event.ZERO, 0, False), event.scale(powers, event.ZERO, 0, True)))[:, :, None]
+    rho = np.stack([event.scale(powers, event.ZERO, 0, pair) for pair in (False, True)])[:, :, None]
     whole = table.exits + table.holes
     grown = 1.0 + (whole / rho)[..., table.row] * table.estimate
     part = np.add.reduceat(table.times * table.estimate / grown, start, axis=-1)
     cost = 0.5 * (np.add.reduceat(table.times * np.log(grown), start, axis=-1) + np.log(part))
-    cost[1] += event.PAIR_COST * (table.size - 1.0)
-    mode, second = table.estimate[start], table.estimate[other]
     square = table.exits * far * far
-    share = table.most / np.maximum(2.0 * square, 1e-300)
-    shifts = [0.5 / (rho + whole * p) - 0.5 * part / rho for p in (mode, second)]
-    against = [
-        evidence(table.count[start], whole, mode - step * far, shifts[0], rho)
-        + evidence(table.count[other], whole, second + step * far, shifts[1], rho)
-        for step in (0.0, 1.0, 0.5)
-    ]
-    give = share * np.maximum(1e-3 * square, against[1] - against[0])
-    half = share * np.maximum(2.5e-4 * square, against[2] - against[0])
-    return cost, give, half
+    against = np.zeros(rho.shape)
+    for at, away in ((start, -far), (other, far)):
+        p = table.estimate[at]
+        shift = 0.5 / (rho + whole * p) - 0.5 * part / rho
+        against = against + evidence(table.count[at], whole, p + away, shift, rho)
+        against = against - evidence(table.count[at], whole, p, shift, rho)
+    return cost, table.most / np.maximum(2.0 * square, 1e-300) * np.maximum(1e-3 * square, against)
 
 
-def row_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Array) -> Array:
+def row_scores(table: Table, known: tuple[Array, Array], mu: Array) -> Array:
     """The score of each row at each μ: μ·(its cost), and what the counts leave of the boxes' loss."""
-    cost, give, half = known
-    mu = multipliers[:, None, None, None]
-    return mu * cost + np.maximum(0.0, np.maximum(table.most - mu * give, 0.25 * table.most - mu * half))
+    cost, against = known
+    return mu * cost + np.maximum(0.0, table.most - mu * against)
 
 
-def sums_of_scores(table: Table, known: tuple[Array, Array, Array], multipliers: Array) -> Array:
-    """The rows' scores together, by family, μ, one level or two, and power."""
-    value = row_scores(table, known, multipliers)
-    mu, found = multipliers[:, None, None], [value]
-    for family in (event.HALF, event.QUARTER):
-        best, stride = value.copy(), event.STRIDES[family]
-        one, two = (float(event.offset_cost(family, o, 0, False)) for o in (0, 1))
-        for q in range(stride, best.shape[2]):
-            best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - stride] + (two - one) * mu)
-        found.append(best + one * mu[..., None])
+def sums_of_scores(table: Table, known: tuple[Array, Array], mu: Array) -> Array:
+    """The rows' scores together, with what their offsets cost more than 0: by family, μ, one or two, and power."""
+    value = row_scores(table, known, mu)
+    found = [value]
+    for family in event.FAMILIES[1:3]:
+        best = value.copy()
+        for q in range(family.stride, best.shape[2]):
+            best[:, :, q] = np.minimum(best[:, :, q], best[:, :, q - family.stride] + family.each * mu[:, 0])
+        found.append(best)
     best = value.copy()
     best[:, :, -LEAST_POWER:] = np.minimum.accumulate(value[:, :, -LEAST_POWER:], axis=2)  # powers m … 0
     return np.stack([rows @ table.copies for rows in (*found, best)])
 
 
-def best_scales(table: Table) -> list[Scales]:
-    """The best scales by the score, the best first."""
-    top = int(math.log(float(table.exits.max()) + 1.0) / math.log(4.0)) + 2
-    known = scored(table, top)
-    together = max(1, CHUNK // known[0].size)  # values of μ
-    sums = np.concatenate(
-        [sums_of_scores(table, known, MULTIPLIERS[i : i + together]) for i in range(0, len(MULTIPLIERS), together)],
-        axis=1,
-    )
-    rows = np.zeros(len(table.exits), np.int64)
-    joint = [
-        [
-            [
-                event.joint_cost(table.log_inverse, family, m, pair)
-                + (float(table.copies @ event.offset_cost(family, rows, m, pair)) if family == event.UNIFORM else 0.0)
-                for m in range(event.LEAST_LEVEL, top + 1)
-            ]
-            for pair in (False, True)
-        ]
+def best_points(chain: int, table: Table) -> list[Point]:
+    """The best scales by the score, each with a first μ and a price of missing mass."""
+    levels = range(event.LEAST_LEVEL, int(math.log(float(table.exits.max()) + 1.0) / math.log(4.0)) + 3)
+    known = scored(table, np.arange(LEAST_POWER, levels.stop))
+    parts = np.array_split(MULTIPLIERS[:, None, None, None], known[0].size * len(MULTIPLIERS) // CHUNK + 1)
+    sums = np.concatenate([sums_of_scores(table, known, part) for part in parts], axis=1)
+    zero = np.zeros(len(table.exits), np.int64)
+    prices = [
+        [[price(table, family, m, pair, zero) for m in levels] for pair in (False, True)]
         for family in range(len(event.FAMILIES))
     ]
-    sums = sums[..., event.LEAST_LEVEL - LEAST_POWER :] + MULTIPLIERS[:, None, None] * np.array(joint)[:, None]
-    at = sums.argmin(axis=1)
-    least = sums.min(axis=1)
-    found: list[Scales] = []
+    sums = sums[..., event.LEAST_LEVEL - LEAST_POWER :] + MULTIPLIERS[:, None, None] * np.array(prices)[:, None]
+    least, found = sums.min(axis=1), []
     for place in np.argsort(least, axis=None)[:CANDIDATES]:
-        if found and least.flat[place] > least.min() + (REACH - 1.0) * abs(least.min()):
+        if least.flat[place] > least.min() + (REACH - 1.0) * abs(least.min()):
             break
         family, pair, step = (int(i) for i in np.unravel_index(place, least.shape))
-        i, q = int(at[family, pair, step]), step + event.LEAST_LEVEL - LEAST_POWER
-        m, stride, offset = event.LEAST_LEVEL + step, event.STRIDES[family], rows
+        mu, m, stride = MULTIPLIERS[sums[family, :, pair, step].argmin()], levels[step], event.FAMILIES[family].stride
+        offset = zero
         if stride:
-            value = row_scores(table, known, MULTIPLIERS[i : i + 1])[0, int(pair), q::-stride]
+            value = row_scores(table, known, mu)[pair, m - LEAST_POWER :: -stride]
             value = value[: max(m, 0) + 1] if family == event.UNIFORM else value
-            paid = MULTIPLIERS[i] * event.offset_cost(family, np.arange(len(value)), m, bool(pair))
+            paid = mu * event.offset_cost(family, np.arange(len(value)), m, bool(pair))
             offset = (value + paid[:, None]).argmin(axis=0)
-        found.append(Scales(family, m, bool(pair), offset, float(MULTIPLIERS[i])))
+        found.append(Point(chain, family, m, bool(pair), offset, float(mu), *cheapest(table)))
     return found
 
 
@@ -402,16 +386,6 @@ def ahead(pcells: Array, best: Solved, curve: Array) -> tuple[Array, Array, Arra
 # ---------------------------------------------------------------- points
 
 
-class Point(NamedTuple):
-    """A chain with scales and a μ."""
-
-    chain: int
-    scales: Scales
-    mu: float
-    mu_missing: float
-    surprise: int
-
-
 class Evaluation(NamedTuple):
     """A point's bound with its slope in μ; and its cells: rows, ends, c, ν and tilts."""
 
@@ -427,21 +401,14 @@ def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
     rows = np.cumsum([0] + [len(table.exits) for table in each])
     classes = np.cumsum([0] + [len(table.count) for table in each])
 
-    def joined(name: str) -> Array:
-        return np.concatenate([getattr(table, name) for table in each])
-
     start = np.concatenate([table.start[:-1] + classes[i] for i, table in enumerate(each)] + [classes[-1:]])
     row = np.concatenate([table.row + rows[i] for i, table in enumerate(each)])
-    names = (
-        "count", "times", "exits", "holes", "copies", "low", "high", "estimate", "most", "size", "mass", "heavy",
-        "smooth", "mute",
-    )  # fmt: skip
-    values: dict[str, Any] = {name: joined(name) for name in names}
-    long = each[0]._replace(start=start, row=row, **values)
-    rho = np.concatenate([event.scale(p.scales.level, p.scales.family, p.scales.offset, p.scales.pair) for p in points])
-    pair = np.repeat([p.scales.pair for p in points], np.diff(rows))
+    joined = (np.concatenate(x) if isinstance(x[0], np.ndarray) else x[0] for x in zip(*each, strict=True))
+    long = Table(*joined)._replace(start=start, row=row)
+    rho = np.concatenate([event.scale(p.level, p.family, p.offset, p.pair) for p in points])
+    pair, mu = (np.repeat(x, np.diff(rows)) for x in zip(*((p.pair, p.mu) for p in points), strict=True))
     priced = np.concatenate([p.mu_missing * t.missing.rate[p.surprise] for p, t in zip(points, each, strict=True)])
-    return Work(long, tilt_law(long, rho, pair), np.repeat([p.mu for p in points], np.diff(rows)), priced)
+    return Work(long, tilt_law(long, rho, pair), mu, priced)
 
 
 def first_cells(work: Work, rows: Index, tolerance: Array) -> tuple[Index, Array, Array]:
@@ -480,7 +447,7 @@ def evaluate(
     results = []
     for i, point in enumerate(points):
         own, kept = tables[point.chain], (row >= ends[i]) & (row < ends[i + 1])
-        cost = price(own, *point.scales[:4])
+        cost = price(own, *point[1:5])
         paid = point.mu_missing * float(own.missing.most[point.surprise]) if point.mu_missing else 0.0
         whole = float(total[i]) + point.mu * cost + paid
         entries = np.repeat(kept, np.diff(table.start)[row])
@@ -522,10 +489,10 @@ def best_choices(tables: Sequence[Table]) -> list[Choice]:
     with np.errstate(all="ignore"):
         best = [float(table.copies @ table.most) for table in tables]
         points = [
-            Point(k, scales, scales.mu * factor, *cheapest(table))
+            point._replace(mu=point.mu * factor)
             for k, table in enumerate(tables)
-            for i, scales in enumerate(best_scales(table))
-            for factor in (FIRST if i == 0 else OTHER)
+            for point in best_points(k, table)
+            for factor in FIRST
         ]
         fine = FINE if max(len(table.exits) for table in tables) <= FEW else LARGE
         seen: list[list[Evaluation]] = [[] for _ in tables]
@@ -542,36 +509,34 @@ def best_choices(tables: Sequence[Table]) -> list[Choice]:
             ]
             if not points:
                 break
-        return [Choice(*top[0].point.scales[:4], *top[0].point[2:], *top[0].cells) for top in tops]
+        return [Choice(*top[0].point[1:], *top[0].cells) for top in tops]
 
 
 def rivals(found: list[Evaluation]) -> list[Evaluation]:
     """The best point of each of the scales, the best of all first, as far as they are at most NEAR times that."""
-    best: dict[int, Evaluation] = {}
+    best: dict[Sequence[Any], Evaluation] = {}
     for one in sorted(found, key=lambda one: one.total):
-        best.setdefault(id(one.point.scales), one)
+        best.setdefault(one.point[1:4], one)
     (first, *others) = best.values()
     return [first, *(one for one in others if one.total <= NEAR * first.total)]
 
 
 def beside(top: Evaluation, seen: list[Evaluation]) -> list[Point]:
-    """A better μ for the scales and prices of the best point: where its tangent meets that of the next point on the
-    side where the bound falls. None, if that promises to lower the bound by less than GAIN."""
-    alike = [found for found in seen if found.point._replace(mu=0.0) == top.point._replace(mu=0.0)]
+    """A better μ for the scales of the best point: where its tangent meets that of the next point on the side where the
+    bound falls. None, if that promises to lower the bound by less than GAIN."""
     mu, up = top.point.mu, top.slope < 0.0
+    alike = [found for found in seen if found.point[1:4] == top.point[1:4]]
     others = [found for found in alike if (found.point.mu > mu if up else found.point.mu < mu)]
     if not others:
-        return [top.point._replace(mu=mu * 1.3 if up else mu / 1.3)]
+        return [top.point._replace(mu=mu * WIDENED if up else mu / WIDENED)]
     other = min(others, key=lambda found: abs(found.point.mu - mu))
-    least, width = min(mu, other.point.mu), abs(other.point.mu - mu)
-    meet = mu
-    if (other.slope < 0.0) != up:
-        meet = (other.total - top.total + top.slope * mu - other.slope * other.point.mu) / (top.slope - other.slope)
-        if top.total - (top.total + top.slope * (meet - mu)) < GAIN * top.total:
-            return []
-    if width < 0.02 * mu:
+    way = other.point.mu - mu
+    fall, rise, share = -top.slope * way, other.slope * way, 0.0
+    if rise > 0.0:
+        share = (top.total - other.total + rise) / (fall + rise)
+    if abs(way) < NARROW * mu or (rise > 0.0 and fall * share < GAIN * top.total):
         return []
-    return [top.point._replace(mu=min(least + 0.8 * width, max(least + 0.2 * width, meet)))]
+    return [top.point._replace(mu=mu + way * min(0.8, max(0.2, share)))]
 
 
 def cheapest(table: Table) -> tuple[float, int]:
