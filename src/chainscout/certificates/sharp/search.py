@@ -487,7 +487,7 @@ def row_terms(work: Work, rows: Index, tolerance: Array, effort: Effort) -> tupl
 def best_choices(tables: Sequence[Table]) -> list[Choice]:
     """For each chain, free numbers with a small bound."""
     with np.errstate(all="ignore"):
-        best = [float(table.copies @ table.most) for table in tables]
+        best = [rounded(table.copies @ table.most) for table in tables]
         points = [
             point._replace(mu=point.mu * factor)
             for k, table in enumerate(tables)
@@ -500,7 +500,7 @@ def best_choices(tables: Sequence[Table]) -> list[Choice]:
             for found in evaluate(tables, points, best, effort):
                 seen[found.point.chain].append(found)
             tops = [rivals(mine) for mine in seen]
-            best = [top[0].total for top in tops]
+            best = [rounded(top[0].total) for top in tops]
             points = [
                 point
                 for top, mine in zip(tops, seen, strict=True)
@@ -521,6 +521,11 @@ def rivals(found: list[Evaluation]) -> list[Evaluation]:
     return [first, *(one for one in others if one.total <= NEAR * first.total)]
 
 
+def rounded(value: float) -> float:
+    """Six digits: the last ones depend on the order of the rows, on which the choice must not depend."""
+    return float(f"{value:.6g}")
+
+
 def beside(top: Evaluation, seen: list[Evaluation]) -> list[Point]:
     """A better μ for the scales of the best point: where its tangent meets that of the next point on the side where the
     bound falls. None, if that promises to lower the bound by less than GAIN."""
@@ -528,7 +533,7 @@ def beside(top: Evaluation, seen: list[Evaluation]) -> list[Point]:
     alike = [found for found in seen if found.point[1:4] == top.point[1:4]]
     others = [found for found in alike if (found.point.mu > mu if up else found.point.mu < mu)]
     if not others:
-        return [top.point._replace(mu=mu * WIDENED if up else mu / WIDENED)]
+        return [top.point._replace(mu=rounded(mu * WIDENED if up else mu / WIDENED))]
     other = min(others, key=lambda found: abs(found.point.mu - mu))
     way = other.point.mu - mu
     fall, rise, share = -top.slope * way, other.slope * way, 0.0
@@ -536,7 +541,7 @@ def beside(top: Evaluation, seen: list[Evaluation]) -> list[Point]:
         share = (top.total - other.total + rise) / (fall + rise)
     if abs(way) < NARROW * mu or (rise > 0.0 and fall * share < GAIN * top.total):
         return []
-    return [top.point._replace(mu=mu + way * min(0.8, max(0.2, share)))]
+    return [top.point._replace(mu=rounded(mu + way * min(0.8, max(0.2, share))))]
 
 
 def cheapest(table: Table) -> tuple[float, int]:
