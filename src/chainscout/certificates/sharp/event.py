@@ -14,6 +14,7 @@ row's *missing mass*. Validity depends on every file of this folder but ``search
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,17 +131,25 @@ def least_likelihood(count: Array, exits: Array, level: Array | float) -> Array:
     return np.asarray(weight - level - rounding)
 
 
+def bisected(inside: Array, holds: Callable[[Array], Array]) -> Array:
+    """The largest p at which this holds, from outside: between ``inside``, where it does, and one."""
+    outside = np.ones(np.shape(inside))
+    with np.errstate(divide="ignore", invalid="ignore"):  # the middle may round to one
+        for _ in range(60):
+            middle = 0.5 * (inside + outside)
+            kept = holds(middle)
+            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+    return np.minimum(1.0, outside * UP)
+
+
 def upper_end(count: Array, exits: Array, least: Array) -> Array:
     """The largest p at which n·log p + (N − n)·log(1 − p) ≥ ``least``, from outside; 1 if n = N."""
     rest = exits - count
-    inside = count / exits
-    outside = np.ones(np.shape(count))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(54):
-            middle = 0.5 * (inside + outside)
-            kept = np.where(count > 0, count * np.log(middle), 0.0) + rest * np.log1p(-middle) >= least
-            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
-    return np.where(rest > 0, np.minimum(1.0, outside * UP), 1.0)
+
+    def holds(p: Array) -> Array:
+        return np.asarray(np.where(count > 0, count * np.log(p), 0.0) + rest * np.log1p(-p) >= least)
+
+    return np.where(rest > 0, bisected(count / exits, holds), 1.0)
 
 
 def row_weight(rows: int) -> float:
@@ -180,14 +189,12 @@ def heaviest(exits: Array, level: float) -> Array:
     """m̄: no label that a row was never seen to go to has a larger probability. There log p − N·log(1 − p) is the most
     that ``level`` allows."""
     allowed = level - least_likelihood(np.zeros(len(exits)), exits, 0.0)
-    inside, outside = np.zeros(len(exits)), np.ones(len(exits))
-    with np.errstate(divide="ignore", invalid="ignore"):  # the middle may round to one
-        for _ in range(60):
-            middle = 0.5 * (inside + outside)
-            first, second = np.log(middle), -exits * np.log1p(-middle)
-            kept = first + second - RELATIVE * (second - first) <= allowed
-            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
-    return np.minimum(1.0, outside * UP)
+
+    def holds(p: Array) -> Array:
+        first, second = np.log(p), -exits * np.log1p(-p)
+        return np.asarray(first + second - RELATIVE * (second - first) <= allowed)
+
+    return bisected(np.zeros(len(exits)), holds)
 
 
 def hidden(exits: Array, holes: Array, level: float) -> Array:

@@ -195,13 +195,6 @@ def tilted(e: Entries, shift: Array, p: Array, b: Array, steps: int) -> Array:
     return b
 
 
-def first_tilts(cells: Cells, c: Array) -> Array:
-    """The best tilts for the estimate, and for the ends of the boxes."""
-    e, shift = cells.entries, cells.entries.half - c[cells.cell]
-    points = np.stack((np.minimum(e.high, np.maximum(e.low, e.estimate)), e.high, e.low))[:, None]
-    return tilted(e, shift, points, np.zeros((3, *e.count.shape)), START_STEPS)
-
-
 def begin(cells: Cells) -> tuple[Array, Array, Array]:
     """First c, ν and tilts: c with Σ_y a_y ≈ 0 near the estimate, and the ν that most entries ask for there."""
     e, first = cells.entries, cells.first
@@ -209,8 +202,9 @@ def begin(cells: Cells) -> tuple[Array, Array, Array]:
     share = e.times / (weight + e.rho)
     seen = np.add.reduceat(share * e.count.mean(axis=0), first)
     c = np.log(np.add.reduceat(share * weight * np.exp(e.half), first) / seen)
-    tilts = first_tilts(cells, c)
     p = np.minimum(e.high, np.maximum(e.low, e.estimate))
+    points = np.stack((p, e.high, e.low))[:, None]
+    tilts = tilted(e, e.half - c[cells.cell], points, np.zeros((3, *e.count.shape)), START_STEPS)
     force = e.whole * np.exp(tilts[0, 0])
     slope = 2.0 * e.exits * (p - e.estimate) + e.mu * (force - e.whole)
     bend = 2.0 * e.exits - e.mu * force * force / (p * force + e.rho)
@@ -271,9 +265,8 @@ def attained(cells: Cells, c: Array, nu: Array, tilts: Array) -> tuple[Array, Ar
     mode[:, first] = True
     value = np.where(np.stack((inside | mode, ~mode, ~mode)), value, -np.inf)
     bend = np.stack((np.where(mode, 0.0, bend), *np.zeros((2, *p.shape))))
-    stacked = [x.reshape(-1, p.shape[1]) for x in (value, place, grown, bend)]
-    which = stacked[0].argmax(axis=0)[None]
-    return tuple(np.take_along_axis(x, which, axis=0)[0] for x in stacked)
+    which = value.reshape(-1, p.shape[1]).argmax(axis=0), np.arange(p.shape[1])
+    return tuple(x.reshape(-1, p.shape[1])[which] for x in (value, place, grown, bend))
 
 
 def solve(
@@ -302,7 +295,8 @@ def solve(
         e, lumps, first = cells.entries, cells.lumps, cells.first
         value, size = largest(e, nu[cells.cell], c[cells.cell], tilts)
         term, q = cell_terms(cells, c, nu, value, size)
-        inner = term - value[first] + found[first]
+        lost = value - found
+        inner, below = term - lost[first], term - np.add.reduceat(e.times * lost, first)
         mu, whole = e.mu[first], e.whole[first]
         by_c = mu * (whole - np.add.reduceat(e.times * e.whole * grown * place, first)) - q * lumps.pull * np.exp(-c)
         by_nu = 1.0 - np.add.reduceat(e.times * place, first) - q
@@ -315,9 +309,6 @@ def solve(
             for stored, values in zip(best[1:], (c, nu, inner, term, square), strict=True):
                 stored[index] = values[better]
             curve[:, index] = curvature(cells, place, grown, bend, by_c, by_nu)[:, better]
-        lost = np.maximum(0.0, value - found)
-        lost[first] = 0.0
-        below = inner - np.add.reduceat(e.times * lost, first)
         fresh = np.stack((c, nu, below, by_c, by_nu, np.full(len(c), float(turn == 0))))
         planes = np.concatenate((planes, fresh[:, None]), axis=1)
         move_c, move_nu, promise = ahead(planes, Solved(best.tilts, *(x[active] for x in best[1:])), curve[:, active])
@@ -353,18 +344,17 @@ def curvature(cells: Cells, place: Array, grown: Array, bend: Array, by_c: Array
     return np.stack((c_c, nu_c, nu_nu))
 
 
-def ahead(pcells: Array, best: Solved, curve: Array) -> tuple[Array, Array, Array]:
+def ahead(planes: Array, best: Solved, curve: Array) -> tuple[Array, Array, Array]:
     """The step from the best point to the least value of the model, and by how much it promises to lower the term.
 
-    At the least value the pcells have weights that sum to one. They are found by moving weight from the lowest pcell
-    to the highest, two pcells at a time; the weights of the last pass are a good start.
+    At the least value the planes have weights that sum to one. They are found by moving weight from the lowest plane
+    to the highest, two planes at a time; the weights of the last pass are a good start.
     """
-    at_c, at_nu, value, by_c, by_nu, weight = pcells
+    at_c, at_nu, value, by_c, by_nu, weight = planes
     c_c, c_nu, nu_nu = curve
     determinant = c_c * nu_nu - c_nu * c_nu
     i_cc, i_cn, i_nn = nu_nu / determinant, -c_nu / determinant, c_c / determinant
-    height = value - best.inner + by_c * (best.c - at_c) + by_nu * (best.nu - at_nu)
-    height = np.minimum(0.0, height)
+    height = np.minimum(0.0, value - best.inner + by_c * (best.c - at_c) + by_nu * (best.nu - at_nu))
     cell = np.arange(len(best.c))
     s_c, s_nu = (weight * by_c).sum(axis=0), (weight * by_nu).sum(axis=0)
     move_c, move_nu = i_cc * s_c + i_cn * s_nu, i_cn * s_c + i_nn * s_nu

@@ -1,6 +1,7 @@
 """The counts of one chain in the form that ``sharp`` takes: rows of classes of equal counts, each with its box."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -70,17 +71,12 @@ def table_of(
     """
     start, count, times = [0], [], []
     for row in rows:
-        mode = max(row, key=lambda y: (row[y], -y))
-        classes: dict[float, int] = {}
-        for y, number in row.items():
-            if y != mode and number > 0:
-                classes[number] = classes.get(number, 0) + 1
-        unseen = size - 1 - sum(classes.values())
-        if unseen and not open_states:
-            classes[0.0] = unseen
-        ordered = sorted(classes, reverse=True)
-        count += [row[mode], *ordered]
-        times += [1, *(classes[number] for number in ordered)]
+        known = sorted((number for number in row.values() if number > 0), reverse=True)
+        classes = Counter(known[1:])
+        if size > len(known) and not open_states:
+            classes[0.0] = size - len(known)
+        count += [known[0], *classes]
+        times += [1, *classes.values()]
         start.append(len(count))
     first = np.array(start)
     counts, many = np.array(count, dtype=np.float64), np.array(times, dtype=np.float64)
