@@ -26,7 +26,7 @@ CHUNK = 25_000
 #: The first values of μ over the score's.
 FIRST = (0.9, 1.2)
 #: Fine looks.
-ROUNDS = 6
+ROUNDS = 3
 #: Scales whose bound is at most NEAR times the best one are looked at further.
 NEAR = 1.15
 #: Another μ is looked at if it promises to lower the bound by the part GAIN, and the next one known is not as near as
@@ -53,7 +53,7 @@ class Effort(NamedTuple):
     cuts: int
 
 
-COARSE, FINE = Effort(tolerance=0.02, passes=6, cuts=1), Effort(tolerance=0.003, passes=14, cuts=1)
+COARSE, FINE = Effort(tolerance=0.02, passes=6, cuts=1), Effort(tolerance=0.003, passes=12, cuts=1)
 #: The fine look at chains with more than FEW rows: their kinks are many.
 FEW, LARGE = 6, Effort(tolerance=0.003, passes=80, cuts=3)
 
@@ -494,7 +494,7 @@ def best_choices(tables: Sequence[Table]) -> list[Choice]:
             points = [
                 point
                 for top, mine in zip(tops, seen, strict=True)
-                for one in top
+                for one in (top if effort is COARSE else top[:1])
                 for point in ([one.point] if effort is COARSE else []) + beside(one, mine)
             ]
             if not points:
