@@ -37,8 +37,8 @@ OFTEN = 0.6
 #: The first cells of a row: SIDE on either side of the estimate, each WIDER times as wide as the one before it. The
 #: number of pieces that a cell is cut into.
 SIDE, WIDER, PIECES = 7, 1.8, 3
-#: Steps of the tilts: at the ends of the boxes before the first pass; inside in the first pass, and in each other one.
-START_STEPS, FIRST_STEPS, STEPS = 5, 5, 3
+#: Steps of the tilts, in the first pass and in each other one.
+FIRST_STEPS, STEPS = 5, 3
 #: In each pass, exchanges of weight between tangent planes.
 EXCHANGES = 4
 
@@ -144,9 +144,8 @@ def best_points(chain: int, table: Table) -> list[Point]:
     ]
     sums = sums[..., event.LEAST_LEVEL - LEAST_POWER :] + MULTIPLIERS[:, None, None] * np.array(prices)[:, None]
     least, found = sums.min(axis=1), []
-    for place in np.argsort(least, axis=None)[:CANDIDATES]:
-        if least.flat[place] > least.min() + (REACH - 1.0) * abs(least.min()):
-            break
+    near = np.flatnonzero(least <= least.min() + (REACH - 1.0) * abs(least.min()))
+    for place in near[np.argsort(least.flat[near])][:CANDIDATES]:
         family, pair, step = (int(i) for i in np.unravel_index(place, least.shape))
         mu, m, stride = MULTIPLIERS[sums[family, :, pair, step].argmin()], levels[step], event.FAMILIES[family].stride
         offset = zero
@@ -195,22 +194,15 @@ def tilted(e: Entries, shift: Array, p: Array, b: Array, steps: int) -> Array:
     return b
 
 
-def begin(cells: Cells) -> tuple[Array, Array, Array]:
-    """First c, ν and tilts: c with Σ_y a_y ≈ 0 near the estimate, and the ν that most entries ask for there."""
+def begin(cells: Cells) -> tuple[Array, Array]:
+    """First c and tilts: c with Σ_y a_y ≈ 0 near the estimate."""
     e, first = cells.entries, cells.first
     weight = e.whole * e.estimate
     share = e.times / (weight + e.rho)
     seen = np.add.reduceat(share * e.count.mean(axis=0), first)
     c = np.log(np.add.reduceat(share * weight * np.exp(e.half), first) / seen)
-    p = np.minimum(e.high, np.maximum(e.low, e.estimate))
-    points = np.stack((p, e.high, e.low))[:, None]
-    tilts = tilted(e, e.half - c[cells.cell], points, np.zeros((3, *e.count.shape)), START_STEPS)
-    force = e.whole * np.exp(tilts[0, 0])
-    slope = 2.0 * e.exits * (p - e.estimate) + e.mu * (force - e.whole)
-    bend = 2.0 * e.exits - e.mu * force * force / (p * force + e.rho)
-    steer = e.times / (np.abs(bend) + 1e-3 * e.whole)
-    steer[first] = 0.0
-    return c, np.add.reduceat(steer * slope, first) / np.add.reduceat(steer, first), tilts
+    points = np.stack((np.minimum(e.high, np.maximum(e.low, e.estimate)), e.high, e.low))[:, None]
+    return c, tilted(e, e.half - c[cells.cell], points, np.zeros((3, *e.count.shape)), FIRST_STEPS)
 
 
 def follow(cells: Cells, c: Array, nu: Array, tilts: Array, steps: int) -> Array:
@@ -223,17 +215,15 @@ def follow(cells: Cells, c: Array, nu: Array, tilts: Array, steps: int) -> Array
     most = shift + e.count / e.rho  # p = 0
     double = 2.0 * e.exits
     aim, b = double * e.estimate + e.mu * e.whole + nu[cells.cell], tilts[0]
-    for step in range(steps):
+    for _ in range(steps):
         b = np.minimum(b, most)
         force = e.count - e.rho * (b - shift)
         weight = e.whole * np.exp(b)
         p, wide = force / weight, (force + e.rho) / weight  # −dp/db
         bend = double - e.mu * weight * weight / (force + e.rho)
         slope = double * p + e.mu * weight - aim
-        # Where h is concave, Newton's step; the last one goes a little too far, so that the tangent falls.
+        # Where h is concave, Newton's step.
         away = -slope / np.where(bend < 0.0, bend, -1.0)
-        if step + 1 == steps:
-            away = np.where(away < 0.0, away, 1.15 * away)
         away = np.minimum(e.high, np.maximum(e.low, p + away)) - p
         away = np.minimum(3.0 * wide, np.maximum(-0.9 * wide, away))
         move = away * (6.0 * wide + away) / (wide * (6.0 * wide + 4.0 * away))
@@ -282,7 +272,7 @@ def solve(
     the best point so far (a bundle method): where the term is smooth, this is Newton's step.
     """
     cells, number = work.cells(row, left, right), len(row)
-    c, nu, tilts = begin(cells)
+    (c, tilts), nu = begin(cells), np.zeros(number)
     best = Solved(tilts.copy(), *np.full((5, number), np.inf))
     # Of each active cell: the planes' c and ν, values, slopes and weights. Of each cell: its best curvature.
     planes = np.zeros((6, 0, number))
@@ -425,8 +415,7 @@ def evaluate(
     work = work_of(tables, points)
     table = work.table
     number = [len(tables[p.chain].exits) for p in points]
-    each = [effort.tolerance * best[p.chain] / tables[p.chain].copies.sum() for p in points]
-    tolerances = np.repeat(each, number)
+    tolerances = np.repeat([effort.tolerance * best[p.chain] / tables[p.chain].copies.sum() for p in points], number)
     entries = np.cumsum(np.diff(table.start)) * (2 * SIDE - 1)
     parts = np.split(np.arange(len(entries)), np.flatnonzero(np.diff(entries // CHUNK)) + 1)
     found = [row_terms(work, part, tolerances[part], effort) for part in parts]
@@ -536,16 +525,14 @@ def beside(top: Evaluation, seen: list[Evaluation]) -> list[Point]:
 
 def cheapest(table: Table) -> tuple[float, int]:
     """A good price of missing mass, and its v: of the largest ΣNκq with Σ rate·q ≤ most and q ≤ q̄, a knapsack."""
-    best, price_of, which = math.inf, 0.0, 0
-    gain = table.exits * table.heavy
+    gain, found = table.exits * table.heavy, []
     for v, rate in enumerate(table.missing.rate if table.open else ()):
+        most = float(table.missing.most[v])
         ratio = np.where(rate > 0.0, gain / np.maximum(rate, 1e-300), np.inf)
         order = np.argsort(-ratio)
-        used = np.cumsum((rate * table.mass * table.copies)[order])
-        last = int(np.searchsorted(used, table.missing.most[v]))
+        last = int(np.searchsorted(np.cumsum((rate * table.mass * table.copies)[order]), most))
         margin = float(ratio[order[last]]) if last < len(order) else 0.0
-        least = margin * float(table.missing.most[v]) if margin else 0.0
-        least += float((table.copies * table.mass) @ np.maximum(0.0, gain - margin * rate))
-        if least < best:
-            best, price_of, which = least, margin, v
-    return OFTEN * price_of, which
+        left = float((table.copies * table.mass) @ np.maximum(0.0, gain - margin * rate))
+        found.append((left + (margin * most if margin else 0.0), margin, v))
+    _, best, which = min(found, default=(0.0, 0.0, 0))
+    return OFTEN * best, which
