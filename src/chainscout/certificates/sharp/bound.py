@@ -10,7 +10,7 @@ they enter by their total probability q alone, linearly. ``loss_bound`` computes
 and the functions before it are its parts, in the order of the proof. Nothing here searches: ``search`` does.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -114,7 +114,7 @@ def lemma_cost(size: Array | float, whole: Array, rho: Array, pair: Array | bool
 class Entries(NamedTuple):
     """The entries of all cells. The two rows of ``count`` are n and n + h, one if there is no hole."""
 
-    count: Array
+    count: Any
     times: Array
     #: N⁺, N, P̂, the box, ρ, t/2 and μ of each entry.
     whole: Array

@@ -114,24 +114,17 @@ def log_gamma(values: Array) -> Array:
     return np.array([math.lgamma(value) for value in distinct.tolist()])[places.reshape(np.shape(values))]
 
 
-def log_beta_mixture(count: Array, exits: Array) -> tuple[Array, Array]:
-    """log of B(n + ½, N − n + ½)/B(½, ½), and a bound on its rounding."""
-    first, second, third = log_gamma(count + 0.5), log_gamma(exits - count + 0.5), log_gamma(exits + 1.0)
-    rounding = ABSOLUTE + RELATIVE * (np.abs(first) + np.abs(second) + np.abs(third))
-    return first + second - third - math.log(math.pi), rounding
-
-
 def least_likelihood(count: Array, exits: Array, level: Array | float) -> Array:
     """The p with R_xy ≤ e^level have a log-likelihood n·log p + (N − n)·log(1 − p) of at least this."""
-    mixture, rounding = log_beta_mixture(count, exits)
-    weight = np.log(BETA) + mixture
+    parts = log_gamma(count + 0.5), log_gamma(exits - count + 0.5), -log_gamma(exits + 1.0)
+    weight = math.log(BETA / math.pi) + sum(parts)  # BETA·B(n + ½, N − n + ½)/B(½, ½)
     edge = (count == 0) | (count == exits)
     # Never or always: NEVER + BETA·B(½, N + ½)/π is the whole of R_xy over the likelihood.
     weight = np.where(edge, np.logaddexp(math.log(NEVER), weight), weight)
-    return np.asarray(weight - level - rounding)
+    return np.asarray(weight - level - ABSOLUTE - RELATIVE * sum(map(np.abs, parts)))
 
 
-def bisected(inside: Array, holds: Callable[[Array], Array]) -> Array:
+def bisected(inside: Array, holds: Callable[[Array], npt.NDArray[np.bool_]]) -> Array:
     """The largest p at which this holds, from outside: between ``inside``, where it does, and one."""
     outside = np.ones(np.shape(inside))
     with np.errstate(divide="ignore", invalid="ignore"):  # the middle may round to one
@@ -145,11 +138,10 @@ def bisected(inside: Array, holds: Callable[[Array], Array]) -> Array:
 def upper_end(count: Array, exits: Array, least: Array) -> Array:
     """The largest p at which n·log p + (N − n)·log(1 − p) ≥ ``least``, from outside; 1 if n = N."""
     rest = exits - count
-
-    def holds(p: Array) -> Array:
-        return np.asarray(np.where(count > 0, count * np.log(p), 0.0) + rest * np.log1p(-p) >= least)
-
-    return np.where(rest > 0, bisected(count / exits, holds), 1.0)
+    inside = bisected(
+        count / exits, lambda p: np.where(count > 0, count * np.log(p), 0.0) + rest * np.log1p(-p) >= least
+    )
+    return np.where(rest > 0, inside, 1.0)
 
 
 def row_weight(rows: int) -> float:
@@ -179,22 +171,18 @@ def seen_boxes(count: Array, exits: Array, holes: Array, level: float) -> tuple[
         least = least_likelihood(seen, whole, level)
         return 1.0 - upper_end(whole - seen, one, least), upper_end(seen - 1.0, one, least)
 
-    low, high = ends(count)[0], ends(count + holes)[1]
-    return np.where((whole > 1.0) & (count > 1.0), np.maximum(0.0, low - LAST_DIGITS), 0.0), np.where(
-        whole > 1.0, high, 1.0
-    )
+    low = np.where((whole > 1.0) & (count > 1.0), np.maximum(0.0, ends(count)[0] - LAST_DIGITS), 0.0)
+    return low, np.where(whole > 1.0, ends(count + holes)[1], 1.0)
 
 
 def heaviest(exits: Array, level: float) -> Array:
     """m̄: no label that a row was never seen to go to has a larger probability. There log p − N·log(1 − p) is the most
     that ``level`` allows."""
     allowed = level - least_likelihood(np.zeros(len(exits)), exits, 0.0)
-
-    def holds(p: Array) -> Array:
-        first, second = np.log(p), -exits * np.log1p(-p)
-        return np.asarray(first + second - RELATIVE * (second - first) <= allowed)
-
-    return bisected(np.zeros(len(exits)), holds)
+    return bisected(
+        np.zeros(len(exits)),
+        lambda p: (1.0 + RELATIVE) * np.log(p) - (1.0 - RELATIVE) * exits * np.log1p(-p) <= allowed,
+    )  # fmt: skip
 
 
 def hidden(exits: Array, holes: Array, level: float) -> Array:
@@ -229,9 +217,8 @@ def missing_mass(
         paid = np.where(news > 0.0, news * z, 0.0)
         muted = np.where(mute > 1.0, (mute - 1.0) * z, 0.0).sum(axis=1)
     covered = hidden(exits, holes, level)
-    alone = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) - math.log(weight)
-    joint = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) + (paid * copies).sum(axis=1) + muted
-    joint, alone = joint + ABSOLUTE, alone + ABSOLUTE
+    cost = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) + ABSOLUTE
+    alone, joint = cost - math.log(weight), cost + (paid * copies).sum(axis=1) + muted
     least = np.minimum(alone[:, None] + paid, joint[:, None]) * (1.0 + RELATIVE)
     bound = np.where(late > 0.0, -np.expm1(-least / np.maximum(late, 1.0)) / kept, 1.0)
     mass = np.minimum(1.0, (bound.min(axis=0) + covered) * UP)

@@ -1,7 +1,8 @@
 """The search for free numbers that make the bounds of some chains small. ``bound`` alone decides what is valid.
 
-A cheap score chooses scales and a first μ. A *point* is a chain with scales and a μ. All rows of all points are worked
-on at once, as one long table of rows: a coarse look at a few points of each chain, and a fine one near the best.
+A cheap score chooses scales and a first μ. A *point* is a chain with a choice that has no cells yet. All rows of all
+points are worked on at once, as one long table of rows: a coarse look at a few points of each chain, and a fine one
+near the best.
 """
 
 import math
@@ -15,6 +16,8 @@ from .bound import Cells, Choice, Entries, TiltLaw, cell_terms, cells_of, larges
 from .event import Array
 from .table import Index, Table
 
+Point = tuple[int, Choice]
+NO_CELLS: Any = np.zeros(0, np.int64), *(np.zeros(0),) * 5
 #: No scale below 4^LEAST_POWER is tried.
 LEAST_POWER = -5
 #: The values of μ that the score is computed for.
@@ -59,19 +62,6 @@ FEW, LARGE = 6, Effort(tolerance=0.003, passes=80, cuts=3)
 
 
 # ---------------------------------------------------------------- the score
-
-
-class Point(NamedTuple):
-    """A chain, with all free numbers but the cells: see ``Choice``."""
-
-    chain: int
-    family: int
-    level: int
-    pair: bool
-    offset: Index
-    mu: float
-    mu_missing: float
-    surprise: int
 
 
 def evidence(count: Array, exits: Array, p: Array, shift: Array, rho: Array) -> Array:
@@ -131,7 +121,7 @@ def sums_of_scores(table: Table, known: tuple[Array, Array], mu: Array) -> Array
     return np.stack([rows @ table.copies for rows in (*found, best)])
 
 
-def best_points(chain: int, table: Table) -> list[Point]:
+def best_scales(table: Table) -> list[Choice]:
     """The best scales by the score, each with a first μ and a price of missing mass."""
     levels = range(event.LEAST_LEVEL, int(math.log(float(table.exits.max()) + 1.0) / math.log(4.0)) + 3)
     known = scored(table, np.arange(LEAST_POWER, levels.stop))
@@ -154,7 +144,7 @@ def best_points(chain: int, table: Table) -> list[Point]:
             value = value[: max(m, 0) + 1] if family == event.UNIFORM else value
             paid = mu * event.offset_cost(family, np.arange(len(value)), m, bool(pair))
             offset = (value + paid[:, None]).argmin(axis=0)
-        found.append(Point(chain, family, m, bool(pair), offset, float(mu), *cheapest(table)))
+        found.append(Choice(family, m, bool(pair), offset, float(mu), *cheapest(table), *NO_CELLS))
     return found
 
 
@@ -168,9 +158,6 @@ class Work(NamedTuple):
     law: TiltLaw
     mu: Array
     priced: Array
-
-    def cells(self, row: Index, left: Array, right: Array) -> Cells:
-        return cells_of(*self, row, left, right)
 
 
 class Solved(NamedTuple):
@@ -271,13 +258,11 @@ def solve(
     gives its value and a tangent plane, and the next c and ν minimise the largest of all planes plus a parabola around
     the best point so far (a bundle method): where the term is smooth, this is Newton's step.
     """
-    cells, number = work.cells(row, left, right), len(row)
+    cells, number = cells_of(*work, row, left, right), len(row)
     (c, tilts), nu = begin(cells), np.zeros(number)
     best = Solved(tilts.copy(), *np.full((5, number), np.inf))
     # Of each active cell: the planes' c and ν, values, slopes and weights. Of each cell: its best curvature.
-    planes = np.zeros((6, 0, number))
-    curve = np.zeros((3, number))
-    reached = floor.copy()
+    planes, curve, reached = np.zeros((6, 0, number)), np.zeros((3, number)), floor.copy()
     active, entry = np.arange(number), np.arange(len(cells.cell))
     for turn in range(effort.passes):
         tilts = follow(cells, c, nu, tilts, FIRST_STEPS if turn == 0 else STEPS)
@@ -291,14 +276,13 @@ def solve(
         by_c = mu * (whole - np.add.reduceat(e.times * e.whole * grown * place, first)) - q * lumps.pull * np.exp(-c)
         by_nu = 1.0 - np.add.reduceat(e.times * place, first) - q
         better = inner < best.inner[active]
-        if better.any():
-            index, kept = active[better], better[cells.cell]
-            best.tilts[..., entry[kept]] = tilts[..., kept]
-            square = np.add.reduceat(e.times * e.exits * (place - e.estimate) ** 2, first) + nu * by_nu
-            square += q * (lumps.fixed + mu * whole) + lumps.smooth
-            for stored, values in zip(best[1:], (c, nu, inner, term, square), strict=True):
-                stored[index] = values[better]
-            curve[:, index] = curvature(cells, place, grown, bend, by_c, by_nu)[:, better]
+        index, kept = active[better], better[cells.cell]
+        best.tilts[..., entry[kept]] = tilts[..., kept]
+        square = np.add.reduceat(e.times * e.exits * (place - e.estimate) ** 2, first) + nu * by_nu
+        square += q * (lumps.fixed + mu * whole) + lumps.smooth
+        for stored, values in zip(best[1:], (c, nu, inner, term, square), strict=True):
+            stored[index] = values[better]
+        curve[:, index] = curvature(cells, place, grown, bend, by_c, by_nu)[:, better]
         fresh = np.stack((c, nu, below, by_c, by_nu, np.full(len(c), float(turn == 0))))
         planes = np.concatenate((planes, fresh[:, None]), axis=1)
         move_c, move_nu, promise = ahead(planes, Solved(best.tilts, *(x[active] for x in best[1:])), curve[:, active])
@@ -312,7 +296,7 @@ def solve(
         if not go.all():
             kept = go[cells.cell]
             tilts, entry, planes, active = tilts[..., kept], entry[kept], planes[..., go], active[go]
-            cells = work.cells(row[active], left[active], right[active])
+            cells = cells_of(*work, row[active], left[active], right[active])
     return best
 
 
@@ -367,27 +351,27 @@ def ahead(planes: Array, best: Solved, curve: Array) -> tuple[Array, Array, Arra
 
 
 class Evaluation(NamedTuple):
-    """A point's bound with its slope in μ; and its cells: rows, ends, c, ν and tilts."""
+    """A point with its cells, its bound, and the bound's slope in μ."""
 
-    point: Point
+    chain: int
+    choice: Choice
     total: float
     slope: float
-    cells: list[Array]
 
 
 def work_of(tables: Sequence[Table], points: Sequence[Point]) -> Work:
     """One long table of the rows of all points."""
-    each = [tables[point.chain] for point in points]
+    each, choices = [tables[k] for k, _ in points], [choice for _, choice in points]
     rows = np.cumsum([0] + [len(table.exits) for table in each])
     classes = np.cumsum([0] + [len(table.count) for table in each])
 
     start = np.concatenate([table.start[:-1] + classes[i] for i, table in enumerate(each)] + [classes[-1:]])
     row = np.concatenate([table.row + rows[i] for i, table in enumerate(each)])
-    joined = (np.concatenate(x) if isinstance(x[0], np.ndarray) else x[0] for x in zip(*each, strict=True))
+    joined: Any = (np.concatenate(x) if isinstance(x[0], np.ndarray) else x[0] for x in zip(*each, strict=True))
     long = Table(*joined)._replace(start=start, row=row)
-    rho = np.concatenate([event.scale(p.level, p.family, p.offset, p.pair) for p in points])
-    pair, mu = (np.repeat(x, np.diff(rows)) for x in zip(*((p.pair, p.mu) for p in points), strict=True))
-    priced = np.concatenate([p.mu_missing * t.missing.rate[p.surprise] for p, t in zip(points, each, strict=True)])
+    rho = np.concatenate([event.scale(p.level, p.family, p.offset, p.pair) for p in choices])
+    pair, mu = (np.repeat(x, np.diff(rows)) for x in zip(*((p.pair, p.mu) for p in choices), strict=True))
+    priced = np.concatenate([p.mu_missing * t.missing.rate[p.surprise] for p, t in zip(choices, each, strict=True)])
     return Work(long, tilt_law(long, rho, pair), mu, priced)
 
 
@@ -399,8 +383,8 @@ def first_cells(work: Work, rows: Index, tolerance: Array) -> tuple[Index, Array
     middle = np.clip(table.estimate[mode], low, high)
     bend = np.maximum(0.1, 1.0 - 0.5 * work.mu[rows] / (middle + work.law.rho[rows] / table.exits[rows]))
     steps = np.sqrt(tolerance / (bend * table.exits[rows]))[:, None] * np.cumsum(WIDER ** np.arange(SIDE))
-    edge = np.full((len(rows), 1), np.inf)
-    edges = np.concatenate((-edge, middle[:, None] - steps[:, -2::-1], middle[:, None] + steps[:, :-1], edge), axis=1)
+    edges = middle[:, None] + np.concatenate((-steps[:, ::-1], steps), axis=1)
+    edges[:, 0], edges[:, -1] = -np.inf, np.inf
     edges = np.clip(edges, low[:, None], high[:, None])
     left, right = edges[:, :-1], edges[:, 1:]
     kept = right > left
@@ -414,8 +398,8 @@ def evaluate(
     """The points' bounds, each to a part of the ``best`` one of its chain so far."""
     work = work_of(tables, points)
     table = work.table
-    number = [len(tables[p.chain].exits) for p in points]
-    tolerances = np.repeat([effort.tolerance * best[p.chain] / tables[p.chain].copies.sum() for p in points], number)
+    number = [len(tables[k].exits) for k, _ in points]
+    tolerances = np.repeat([effort.tolerance * best[k] / tables[k].copies.sum() for k, _ in points], number)
     entries = np.cumsum(np.diff(table.start)) * (2 * SIDE - 1)
     parts = np.split(np.arange(len(entries)), np.flatnonzero(np.diff(entries // CHUNK)) + 1)
     found = [row_terms(work, part, tolerances[part], effort) for part in parts]
@@ -424,14 +408,13 @@ def evaluate(
     total = np.add.reduceat(table.copies * (term + work.mu * work.law.divergence), ends[:-1])
     slope = np.add.reduceat(table.copies * ((term - square) / work.mu + work.law.divergence), ends[:-1])
     results = []
-    for i, point in enumerate(points):
-        own, kept = tables[point.chain], (row >= ends[i]) & (row < ends[i + 1])
-        cost = price(own, *point[1:5])
-        paid = point.mu_missing * float(own.missing.most[point.surprise]) if point.mu_missing else 0.0
+    for i, (k, point) in enumerate(points):
+        kept = (row >= ends[i]) & (row < ends[i + 1])
+        cost = price(tables[k], *point[:4])
+        paid = point.mu_missing * float(tables[k].missing.most[point.surprise]) if point.mu_missing else 0.0
+        mine = row[kept] - ends[i], *(x[kept] for x in cells), tilts[..., np.repeat(kept, np.diff(table.start)[row])]
         whole = float(total[i]) + point.mu * cost + paid
-        entries = np.repeat(kept, np.diff(table.start)[row])
-        mine = [row[kept] - ends[i], *(x[kept] for x in cells), tilts[..., entries]]
-        results.append(Evaluation(point, whole, float(slope[i]) + cost, mine))
+        results.append(Evaluation(k, Choice(*point[:7], *mine), whole, float(slope[i]) + cost))
     return results
 
 
@@ -466,36 +449,36 @@ def row_terms(work: Work, rows: Index, tolerance: Array, effort: Effort) -> tupl
 def best_choices(tables: Sequence[Table]) -> list[Choice]:
     """For each chain, free numbers with a small bound."""
     with np.errstate(all="ignore"):
-        best = [rounded(table.copies @ table.most) for table in tables]
+        best = [rounded(float(table.copies @ table.most)) for table in tables]
         points = [
-            point._replace(mu=point.mu * factor)
+            (k, point._replace(mu=point.mu * factor))
             for k, table in enumerate(tables)
-            for point in best_points(k, table)
+            for point in best_scales(table)
             for factor in FIRST
         ]
         fine = FINE if max(len(table.exits) for table in tables) <= FEW else LARGE
         seen: list[list[Evaluation]] = [[] for _ in tables]
         for effort in (COARSE, *[fine] * ROUNDS):
             for found in evaluate(tables, points, best, effort):
-                seen[found.point.chain].append(found)
+                seen[found.chain].append(found)
             tops = [rivals(mine) for mine in seen]
             best = [rounded(top[0].total) for top in tops]
             points = [
-                point
+                (one.chain, point)
                 for top, mine in zip(tops, seen, strict=True)
                 for one in (top if effort is COARSE else top[:1])
-                for point in ([one.point] if effort is COARSE else []) + beside(one, mine)
+                for point in ([one.choice] if effort is COARSE else []) + beside(one, mine)
             ]
             if not points:
                 break
-        return [Choice(*top[0].point[1:], *top[0].cells) for top in tops]
+        return [top[0].choice for top in tops]
 
 
 def rivals(found: list[Evaluation]) -> list[Evaluation]:
     """The best point of each of the scales, the best of all first, as far as they are at most NEAR times that."""
     best: dict[Sequence[Any], Evaluation] = {}
     for one in sorted(found, key=lambda one: one.total):
-        best.setdefault(one.point[1:4], one)
+        best.setdefault(one.choice[:3], one)
     (first, *others) = best.values()
     return [first, *(one for one in others if one.total <= NEAR * first.total)]
 
@@ -505,22 +488,22 @@ def rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def beside(top: Evaluation, seen: list[Evaluation]) -> list[Point]:
+def beside(top: Evaluation, seen: list[Evaluation]) -> list[Choice]:
     """A better μ for the scales of the best point: where its tangent meets that of the next point on the side where the
     bound falls. None, if that promises to lower the bound by less than GAIN."""
-    mu, up = top.point.mu, top.slope < 0.0
-    alike = [found for found in seen if found.point[1:4] == top.point[1:4]]
-    others = [found for found in alike if (found.point.mu > mu if up else found.point.mu < mu)]
+    mu, up = top.choice.mu, top.slope < 0.0
+    alike = [found for found in seen if found.choice[:3] == top.choice[:3]]
+    others = [found for found in alike if (found.choice.mu > mu if up else found.choice.mu < mu)]
     if not others:
-        return [top.point._replace(mu=rounded(mu * WIDENED if up else mu / WIDENED))]
-    other = min(others, key=lambda found: abs(found.point.mu - mu))
-    way = other.point.mu - mu
+        return [top.choice._replace(mu=rounded(mu * WIDENED if up else mu / WIDENED))]
+    other = min(others, key=lambda found: abs(found.choice.mu - mu))
+    way = other.choice.mu - mu
     fall, rise, share = -top.slope * way, other.slope * way, 0.0
     if rise > 0.0:
         share = (top.total - other.total + rise) / (fall + rise)
     if abs(way) < NARROW * mu or (rise > 0.0 and fall * share < GAIN * top.total):
         return []
-    return [top.point._replace(mu=rounded(mu + way * min(0.8, max(0.2, share))))]
+    return [top.choice._replace(mu=rounded(mu + way * min(0.8, max(0.2, share))))]
 
 
 def cheapest(table: Table) -> tuple[float, int]:
