@@ -19,7 +19,6 @@ from chainscout.certificates.sharp import bound as bounds
 from chainscout.certificates.sharp import event, lemma, search
 from chainscout.certificates.sharp import table as tables
 
-
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 #: What roundings may do to a comparison of T·b.
 SLACK = 1e-7
@@ -117,7 +116,9 @@ def test_offsets_that_a_family_does_not_have_are_refused():
     table = table_of([[20.0, 6.0, 3.0]], 3.0)
     good = chosen(table)
     for family, level, offset in ((0, 3, 1), (1, 3, -1), (3, 3, 4), (3, -1, 1), (4, 3, 0), (-1, 3, 0), (0, -2, 0)):
-        assert bounds.loss_bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) == math.inf
+        assert (
+            bounds.loss_bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) == math.inf
+        )
     for family, level, offset in ((0, 3, 0), (1, 3, 3), (2, 3, 1), (3, 3, 3), (3, -1, 0)):
         assert bounds.loss_bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) < math.inf
 
