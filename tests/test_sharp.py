@@ -5,6 +5,8 @@ The search chooses numbers, and the bound is valid whatever they are. So most te
 
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,6 +134,23 @@ def test_rows_with_holes_alone_pay_for_their_offset_and_for_two_levels():
         )
         each = event.row_cost(family, np.zeros(()), level, pair, 0.0 if states else 2.0)
         assert more - less == pytest.approx(2 * float(each), **EXACT)
+
+
+def test_every_name_in_the_proof_exists():
+    """The documentation names the function of each step."""
+    page = (Path(__file__).resolve().parent.parent / "docs" / "certificates.md").read_text(encoding="utf-8")
+    modules = {"event": event, "table": tables, "bound": bounds, "lemma": lemma, "search": search}
+    functions = re.findall(rf"`({'|'.join(modules)})\.(\w+)`", page)
+    fields = re.findall(r"`(Table|Choice|TiltLaw|Entries|Missing)\.(\w+)`", page)
+    assert len(functions) > 15
+    assert [f"{module}.{name}" for module, name in functions if not hasattr(modules[module], name)] == []
+    records = {
+        name: getattr(module, name)
+        for name in dict(fields)
+        for module in (bounds, tables, event)
+        if hasattr(module, name)
+    }
+    assert [f"{name}.{field}" for name, field in fields if field not in records[name]._fields] == []
 
 
 # ---------------------------------------------------------------- boxes
