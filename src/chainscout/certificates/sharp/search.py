@@ -25,7 +25,7 @@ MULTIPLIERS: Array = 1e-3 * 1.25 ** np.arange(44.0)
 #: The largest number of scales that are evaluated, and how far above the best score they may be.
 CANDIDATES, REACH = 3, 1.08
 #: So many numbers are worked on at once.
-CHUNK = 25_000
+CHUNK = 20_000
 #: The first values of μ over the score's.
 FIRST = (0.9, 1.2)
 #: Fine looks.
