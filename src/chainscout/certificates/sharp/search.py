@@ -43,7 +43,7 @@ SIDE, WIDER, PIECES = 7, 1.8, 3
 #: Steps of the tilts, in the first pass and in each other one.
 FIRST_STEPS, STEPS = 5, 3
 #: In each pass, exchanges of weight between tangent planes.
-EXCHANGES = 4
+EXCHANGES = 5
 
 
 class Effort(NamedTuple):
