@@ -498,12 +498,12 @@ def beside(top: Evaluation, seen: list[Evaluation]) -> list[Choice]:
         return [top.choice._replace(mu=rounded(mu * WIDENED if up else mu / WIDENED))]
     other = min(others, key=lambda found: abs(found.choice.mu - mu))
     way = other.choice.mu - mu
-    fall, rise, share = -top.slope * way, other.slope * way, 0.0
-    if rise > 0.0:
-        share = (top.total - other.total + rise) / (fall + rise)
-    if abs(way) < NARROW * mu or (rise > 0.0 and fall * share < GAIN * top.total):
+    fall, rise = -top.slope * way, other.slope * way
+    share = (top.total - other.total + rise) / (fall + rise) if rise > 0.0 else 0.0
+    meet = 0.0 < share < 1.0  # else one of the two bounds was not found well
+    if abs(way) < NARROW * mu or (meet and fall * share < GAIN * top.total):
         return []
-    return [top.choice._replace(mu=rounded(mu + way * min(0.8, max(0.2, share))))]
+    return [top.choice._replace(mu=rounded(mu + way * (min(0.8, max(0.2, share)) if meet else 0.5)))]
 
 
 def cheapest(table: Table) -> tuple[float, int]:
