@@ -38,7 +38,7 @@ def test_open_chains_have_the_sharp_certificate_too():
     pairs = {"declared": (40, 41), "open": (40, 41), "more": (4000, 4100)}
     counts = {
         name: cs.Counts.from_pairs(
-            [("a", "b", n), ("b", "a", m), ("a", "a", n)], ["a", "b"], open_states=name != "declared"
+            [("a", "b", n), ("b", "a", m), ("a", "a", n), ("b", "b", n)], ["a", "b"], open_states=name != "declared"
         )
         for name, (n, m) in pairs.items()
     }
@@ -48,7 +48,8 @@ def test_open_chains_have_the_sharp_certificate_too():
     for name, chain in counts.items():
         assert found.loss[name] == pytest.approx(cs.certify({name: chain}, 0.05).max, rel=1e-9)
         assert found.loss[name] < cs.certify({name: chain}, 0.05, "mixture").max
-    declared = cs.Counts.from_pairs([("a", "b", 4000), ("b", "a", 4100), ("a", "a", 4000)], ["a", "b"])
+    pairs_of_more = [("a", "b", 4000), ("b", "a", 4100), ("a", "a", 4000), ("b", "b", 4000)]
+    declared = cs.Counts.from_pairs(pairs_of_more, ["a", "b"])
     dearer = found.loss["open"] / found.loss["declared"], found.loss["more"] / cs.certify({"d": declared}, 0.05).max
     assert 1 < dearer[1] < dearer[0]
     assert 0 < found.largest_error(1) < 1

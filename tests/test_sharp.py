@@ -3,9 +3,10 @@
 The search chooses numbers, and the bound is valid whatever they are. So most tests here choose badly on purpose.
 """
 
-import importlib
 import itertools
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,11 +17,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from chainscout.certificates import sharp
-from chainscout.certificates.sharp import event, lemma
+from chainscout.certificates.sharp import bound as bounds
+from chainscout.certificates.sharp import event, lemma, search
 from chainscout.certificates.sharp import table as tables
-
-# The package has functions of these modules' names.
-bounds, search = (importlib.import_module(f"chainscout.certificates.sharp.{name}") for name in ("bound", "search"))
 
 EXACT = {"rel": 1e-12, "abs": 1e-12}
 #: What roundings may do to a comparison of T·b.
@@ -50,12 +49,12 @@ def by_state(table, values, row):
 
 def least(table):
     """T·b of the chain, by all that the package has."""
-    return next(sharp.least_excess([table]))
+    return sharp.least_excess([table])[0]
 
 
 def chosen(table):
     """What the search chooses."""
-    return search.search([table])[0]
+    return search.best_choices([table])[0]
 
 
 # ---------------------------------------------------------------- the event's weights
@@ -67,7 +66,7 @@ def test_the_martingale_starts_at_one():
     assert math.fsum((event.JOINT, event.SEEN, 2 * event.MISSING)) == pytest.approx(1, **EXACT)
     assert math.fsum(event.SURPRISE_WEIGHTS) == pytest.approx(1, **EXACT)
     assert len(event.SURPRISES) == len(event.SURPRISE_WEIGHTS) == len(set(event.SURPRISES))
-    assert math.fsum(event.FAMILIES) == pytest.approx(1, **EXACT)
+    assert math.fsum(family.weight for family in event.FAMILIES) == pytest.approx(1, **EXACT)
     levels = [math.exp(-event.level_cost(m)) for m in range(event.LEAST_LEVEL, 4000)]
     assert sum(levels) == pytest.approx(1, abs=1e-3)
     assert sum(levels) < 1
@@ -119,9 +118,11 @@ def test_offsets_that_a_family_does_not_have_are_refused():
     table = table_of([[20.0, 6.0, 3.0]], 3.0)
     good = chosen(table)
     for family, level, offset in ((0, 3, 1), (1, 3, -1), (3, 3, 4), (3, -1, 1), (4, 3, 0), (-1, 3, 0), (0, -2, 0)):
-        assert bounds.bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) == math.inf
+        assert (
+            bounds.loss_bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) == math.inf
+        )
     for family, level, offset in ((0, 3, 0), (1, 3, 3), (2, 3, 1), (3, 3, 3), (3, -1, 0)):
-        assert bounds.bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) < math.inf
+        assert bounds.loss_bound(table, good._replace(family=family, level=level, offset=np.array([offset]))) < math.inf
 
 
 def test_rows_with_holes_alone_pay_for_their_offset_and_for_two_levels():
@@ -133,6 +134,23 @@ def test_rows_with_holes_alone_pay_for_their_offset_and_for_two_levels():
         )
         each = event.row_cost(family, np.zeros(()), level, pair, 0.0 if states else 2.0)
         assert more - less == pytest.approx(2 * float(each), **EXACT)
+
+
+def test_every_name_in_the_proof_exists():
+    """The documentation names the function of each step."""
+    page = (Path(__file__).resolve().parent.parent / "docs" / "certificates.md").read_text(encoding="utf-8")
+    modules = {"event": event, "table": tables, "bound": bounds, "lemma": lemma, "search": search}
+    functions = re.findall(rf"`({'|'.join(modules)})\.(\w+)`", page)
+    fields = re.findall(r"`(Table|Choice|TiltLaw|Entries|Missing)\.(\w+)`", page)
+    assert len(functions) > 15
+    assert [f"{module}.{name}" for module, name in functions if not hasattr(modules[module], name)] == []
+    records = {
+        name: getattr(module, name)
+        for name in dict(fields)
+        for module in (bounds, tables, event)
+        if hasattr(module, name)
+    }
+    assert [f"{name}.{field}" for name, field in fields if field not in records[name]._fields] == []
 
 
 # ---------------------------------------------------------------- boxes
@@ -340,7 +358,7 @@ def test_the_shape_of_the_tilts(states):
     for row, level, _, rng in random_rows(60, [2, 3, 6], 1):
         holes, rho, pair = int(rng.integers(0, 4)), 4.0**level, bool(rng.integers(0, 2))
         table = table_of([row], 3.0, [holes], states=states and max(states, len(row)))
-        found = bounds.shape(table, np.array([rho]), pair)
+        found = bounds.tilt_law(table, np.array([rho]), pair)
         p = spelt(table, table.estimate + 0.1 / table.size[0] * (table.high - table.estimate).clip(0))
         p[0] = table.estimate[0]
         p /= p.sum()
@@ -357,7 +375,7 @@ def test_the_shape_of_the_tilts(states):
         assert (2 * half >= spread * (1 - 1e-13)).all()
         given_up = reference_policies.row_cost(u, size)
         if not states:
-            assert found.given_up[0] == pytest.approx(given_up, rel=1e-9)
+            assert found.lemma[0] == pytest.approx(given_up, rel=1e-9)
             assert found.lump[0] == 0
             continue
         # An unseen label's exponent is λ − p̄·ξ; of two levels, each has its own variance on it and along 1.
@@ -368,7 +386,7 @@ def test_the_shape_of_the_tilts(states):
         factor = np.mean([math.exp(t / 2) for t in exponents])
         assert found.lump[0] == pytest.approx(factor, rel=1e-9)
         assert found.lump[0] >= factor * (1 - 1e-13)
-        assert found.given_up[0] == pytest.approx(u / 2 if not pair else 0.78125 * u, rel=1e-9)
+        assert found.lemma[0] == pytest.approx(u / 2 if not pair else 0.78125 * u, rel=1e-9)
 
 
 def best_tilt(p, count, holes, whole, shift, rho):
@@ -391,7 +409,7 @@ def phi(p, count, holes, whole, shift, rho):
 
 
 def random_entries(number, seed, holes):
-    """Entries as `largest` takes them, one a lane, and their shift and ν."""
+    """Entries as `largest` takes them, one a cell, and their shift and ν."""
     rng = np.random.default_rng(seed)
     exits = rng.choice([1.0, 5.0, 30.0, 200.0, 3000.0], number)
     count = np.where(rng.random(number) < 0.7, np.floor(rng.random(number) * (exits + 1)), rng.integers(0, 2, number))
@@ -421,9 +439,9 @@ def test_the_largest_value_of_an_entry_whatever_the_tilts(holes):
     slack = 1e-9 * (1 + np.abs(top))
     for spread in (0.1, 1.0, 10.0, 1000.0):
         with np.errstate(all="ignore"):
-            found = bounds.largest(e, nu, c, rng.normal(size=(3, *e.count.shape)) * spread)
-            fine = found.value + event.RELATIVE * found.size
-        assert (np.isnan(fine) | (fine >= top - slack)).all()  # `terms` makes infinity of what is not a number
+            value, size = bounds.largest(e, nu, c, rng.normal(size=(3, *e.count.shape)) * spread)
+            fine = value + event.RELATIVE * size
+        assert (np.isnan(fine) | (fine >= top - slack)).all()  # `cell_terms` makes infinity of what is not a number
     # For n and for n + h: the best tilts where h is largest, and at the ends of the box.
     p = e.low + (e.high - e.low) * np.linspace(0, 1, 400)[:, None, None]
     value = e.exits * (p - e.estimate) ** 2 - e.mu * phi(p, e.count, 0, e.whole, e.half - c, e.rho) - nu * p
@@ -431,7 +449,7 @@ def test_the_largest_value_of_an_entry_whatever_the_tilts(holes):
     wanted = np.stack((at, *(np.broadcast_to(end, at.shape) for end in (e.high, e.low))))
     tilts = best_tilt(wanted, e.count, 0, e.whole, e.half - c, e.rho) + e.half - c
     with np.errstate(all="ignore"):
-        over = (bounds.largest(e, nu, c, tilts).value - top) / (1 + np.abs(top))
+        over = (bounds.largest(e, nu, c, tilts)[0] - top) / (1 + np.abs(top))
     assert np.median(over) < 0.001
     assert np.quantile(over, 0.95) < 0.01
 
@@ -443,8 +461,8 @@ def test_an_entry_without_a_bend_is_followed_to_the_end_of_its_box():
         e = bounds.Entries(np.array([[0.5]]), *(np.array([v]) for v in values))
         tilts = np.array([0.0, 3.0, -3.0])[:, None, None]  # those for the ends are far off
         with np.errstate(all="ignore"):
-            found = bounds.largest(e, np.array([nu]), np.zeros(1), tilts)
-        assert found.value[0] >= grid_maximum(e, np.zeros(1), np.zeros(1), np.array([nu]))[0] - 1e-12
+            value, _ = bounds.largest(e, np.array([nu]), np.zeros(1), tilts)
+        assert value[0] >= grid_maximum(e, np.zeros(1), np.zeros(1), np.array([nu]))[0] - 1e-12
 
 
 def test_an_entry_whose_box_is_convex_is_not_below_its_left_end():
@@ -459,9 +477,9 @@ def test_an_entry_whose_box_is_convex_is_not_below_its_left_end():
     count = (estimate * exits)[None]
     e = bounds.Entries(count, np.ones(number), exits, exits, estimate, low, high, rho, half, mu)
     with np.errstate(all="ignore"):
-        found = bounds.largest(e, nu, c, rng.normal(size=(3, *count.shape)) * 0.05)
+        value, size = bounds.largest(e, nu, c, rng.normal(size=(3, *count.shape)) * 0.05)
     top = grid_maximum(e, np.zeros(number), c, nu, 12)
-    assert (found.value + event.RELATIVE * found.size >= top - 1e-12 * np.abs(top)).all()
+    assert (value + event.RELATIVE * size >= top - 1e-12 * np.abs(top)).all()
 
 
 def tangent_bound(counts, law, rho, half):
@@ -526,11 +544,11 @@ def test_the_bound_of_a_row_is_above_every_law_in_the_boxes(sizes, number):
     for row, _, _, rng in random_rows(number, sizes, 3):
         table = table_of([row], 3.0)
         choice = moved(chosen(table), table, rng)
-        found = bounds.bound(table, choice)
+        found = bounds.loss_bound(table, choice)
         rho = event.scale(choice.level, choice.family, choice.offset, choice.pair)
-        of = bounds.shape(table, rho, choice.pair)
+        of = bounds.tilt_law(table, rho, choice.pair)
         paid = choice.mu * bounds.price(table, *choice[:4])
-        given_up = table.most[0] + choice.mu * of.given_up[0]
+        given_up = table.most[0] + choice.mu * of.lemma[0]
         for law in laws_in_the_boxes(table, row, 8, rng):
             below = tangent_bound(row.astype(float), law, float(rho[0]), by_state(table, of.half, row))
             value = reference_sharp.square(row, law) - choice.mu * (below - of.divergence[0])
@@ -551,7 +569,7 @@ def test_the_bound_of_a_row_is_above_the_integrated_mixture(size, number, holes,
         table = table_of([row], 3.0, [holes], states=states)
         first = chosen(table)
         for choice in (first, first._replace(pair=not first.pair), moved(first, table, rng)):
-            found = bounds.bound(table, choice)
+            found = bounds.loss_bound(table, choice)
             laws = laws_in_the_boxes(table, row, 6, rng)
             for value in of_laws(table, row, choice, laws, holes):
                 assert found >= value - SLACK
@@ -566,7 +584,7 @@ def test_a_row_that_is_given_up_pays_for_it():
     for row, _, _, rng in random_rows(20, [2], 12):
         table = table_of([row], 3.0)
         choice = chosen(table)._replace(mu=40.0)
-        found, paid = bounds.bound(table, choice), 40.0 * bounds.price(table, *choice[:4])
+        found, paid = bounds.loss_bound(table, choice), 40.0 * bounds.price(table, *choice[:4])
         laws = laws_in_the_boxes(table, row, 6, rng)
         for value in of_laws(table, row, choice, laws):
             assert found >= value - SLACK
@@ -585,10 +603,10 @@ def test_rows_with_holes_alone_are_in_the_bound():
         # The boxes of open states depend on the number of rows.
         if not states:
             extra = lost + float(event.row_cost(choice.family, np.zeros(()), choice.level, choice.pair, 2.0))
-            difference = bounds.bound(more, choice) - bounds.bound(plain, choice)
+            difference = bounds.loss_bound(more, choice) - bounds.loss_bound(plain, choice)
             assert difference == pytest.approx(choice.mu * extra, rel=1e-6)
         else:
-            assert bounds.bound(more, choice) >= bounds.bound(plain, choice) + choice.mu * lost * (1 - 1e-6)
+            assert bounds.loss_bound(more, choice) >= bounds.loss_bound(plain, choice) + choice.mu * lost * (1 - 1e-6)
         assert least(more) >= least(plain) * 0.999
 
 

@@ -55,7 +55,7 @@ def whole_table(name):
 @pytest.mark.parametrize("name", WHOLE)
 def test_the_bound_is_above_every_law_that_the_event_allows(name):
     lowest, table = brute(name), whole_table(name)
-    by_choice, by_all = bounds.bound(table, chosen(table)), least(table)
+    by_choice, by_all = bounds.loss_bound(table, chosen(table)), least(table)
     print(f"{name}: the event allows {lowest:.3f}; bound {by_choice:.3f}, with lemma and boxes {by_all:.3f}")
     assert lowest <= by_all <= by_choice
     assert by_all <= WHOLE[name][3] * lowest
@@ -89,7 +89,7 @@ def open_table(name):
 @pytest.mark.parametrize("name", OPEN)
 def test_the_bound_of_open_states_is_above_every_law_that_the_event_allows(name):
     lowest, table = open_brute(name), open_table(name)
-    by_choice, by_all = bounds.bound(table, chosen(table)), least(table)
+    by_choice, by_all = bounds.loss_bound(table, chosen(table)), least(table)
     print(f"{name}: the event allows {lowest:.3f}; bound {by_choice:.3f}, with lemma and boxes {by_all:.3f}")
     assert lowest <= by_all <= by_choice
     assert by_all <= OPEN[name][4] * lowest
@@ -114,18 +114,18 @@ def test_holes_in_the_denominator_would_be_caught_by_the_event():
 
 def test_all_exits_in_the_objective_would_be_caught(monkeypatch):
     """N⁺‖p − P̂‖² instead of N‖p − P̂‖² is not the loss of the known counts: the bound is no longer near it."""
-    inner = bounds.entries_of
+    inner = bounds.cells_of
 
     def mistaken(*given):
         found = inner(*given)
-        return found._replace(exits=found.whole)
+        return found._replace(entries=found.entries._replace(exits=found.entries.whole))
 
     table, right = whole_table("three holes"), brute("three holes")
-    honest = bounds.bound(table, chosen(table))
-    monkeypatch.setattr(bounds, "entries_of", mistaken)
-    monkeypatch.setattr(search, "entries_of", mistaken)
+    honest = bounds.loss_bound(table, chosen(table))
+    monkeypatch.setattr(bounds, "cells_of", mistaken)
+    monkeypatch.setattr(search, "cells_of", mistaken)
     # Given up, a row has the known exits.
-    found = bounds.bound(table._replace(most=np.array([math.inf])), chosen(table))
+    found = bounds.loss_bound(table._replace(most=np.array([math.inf])), chosen(table))
     assert found > 1.15 * honest
     assert honest < 1.25 * right < found
 
@@ -201,8 +201,8 @@ def hostile(choice, table, rng):
         keep = rng.random(len(choice.row)) < 0.7
         for name in ("row", "left", "right", "c", "nu"):
             given[name] = np.asarray(given[name])[keep]
-        lane = np.repeat(np.arange(len(choice.row)), (table.start[1:] - table.start[:-1])[choice.row])
-        given["tilts"] = np.asarray(given["tilts"])[..., keep[lane]]
+        entries = np.repeat(keep, (table.start[1:] - table.start[:-1])[choice.row])
+        given["tilts"] = np.asarray(given["tilts"])[..., entries]
     if kind == 2:
         given["left"] = spoilt(given["left"], rng)
     if kind == 3:
@@ -217,7 +217,7 @@ def broken(table, lowest, number, seed):
     rng = np.random.default_rng(seed)
     good, below, finite = chosen(table), 0, 0
     for _ in range(number):
-        found = bounds.bound(table, hostile(good, table, rng))
+        found = bounds.loss_bound(table, hostile(good, table, rng))
         assert not math.isnan(found)
         below += found < lowest
         finite += found < math.inf
@@ -297,7 +297,7 @@ def test_a_hostile_search_never_gets_below_the_laws_that_its_own_scales_allow(na
         lowest = farthest(table, row, choice, holes, laws)
         for _ in range(40):
             bad = hostile(choice, table, rng)._replace(level=level, pair=pair, family=0, offset=choice.offset)
-            found = bounds.bound(table, bad)
+            found = bounds.loss_bound(table, bad)
             assert found >= lowest * (1 - 1e-9)
             tightest = min(tightest, found / lowest)
     print(f"{name}: the smallest bound over the largest loss is {tightest:.3f}")
@@ -317,17 +317,17 @@ def test_a_lump_whose_slope_is_not_a_number_is_counted():
     """0·∞: with one exit the law (0.1, 0.9) has T·L = 1.62, and M is below 20 there."""
     table = sharp.table_of([{0: 1.0}], 1, math.log(20), open_states=True)
     for c in (0.0, -800.0, 800.0):
-        assert bounds.bound(table, by_hand([0], [0.0], [1.0], [c], 1)) > 1.62
+        assert bounds.loss_bound(table, by_hand([0], [0.0], [1.0], [c], 1)) > 1.62
     deep = {"family": 1, "level": -1, "offset": np.array([5]), "mu": 1e-4}
-    assert bounds.bound(table, by_hand([0], [0.0], [1.0], [800.0], 1, **deep)) > 1.62
+    assert bounds.loss_bound(table, by_hand([0], [0.0], [1.0], [800.0], 1, **deep)) > 1.62
 
 
 def test_a_row_that_does_not_exist_is_no_choice():
     table = sharp.table_of([{0: 5.0, 1: 5.0}, {0: 50_000.0, 1: 50_000.0}], 2, math.log(20))
     mode = table.start[:-1]
     low, high = table.low[mode], table.high[mode]
-    assert bounds.bound(table, by_hand([0, 1], low, high, [0, 0], 4)) < math.inf
-    assert bounds.bound(table, by_hand([-2, 1], low, high, [0, 0], 4)) == math.inf
+    assert bounds.loss_bound(table, by_hand([0, 1], low, high, [0, 0], 4)) < math.inf
+    assert bounds.loss_bound(table, by_hand([-2, 1], low, high, [0, 0], 4)) == math.inf
 
 
 def test_a_count_of_zero_is_a_successor_never_seen():
@@ -405,8 +405,8 @@ def test_entries_with_equal_counts_are_one():
     )
     cells = len(choice.row)
     wide = choice.tilts.reshape(3, 1, cells, 3).repeat(times, axis=-1).reshape(3, 1, cells * 6)
-    found = bounds.bound(apart, choice._replace(tilts=wide))
-    assert found == pytest.approx(bounds.bound(table, choice), rel=1e-9)
+    found = bounds.loss_bound(apart, choice._replace(tilts=wide))
+    assert found == pytest.approx(bounds.loss_bound(table, choice), rel=1e-9)
 
 
 def test_the_ends_of_the_scale():
@@ -439,7 +439,7 @@ def test_a_mode_whose_box_reaches_zero():
     """One exit and a tiny δ: the mode may have probability 0, and the search goes on."""
     table = table_of([[94, 6, 0, 0, 0], [1, 0, 0, 0, 0]], 46.0)
     assert table.low[table.start[1]] == 0
-    assert 0 < bounds.bound(table, chosen(table)) <= 4 * 101
+    assert 0 < bounds.loss_bound(table, chosen(table)) <= 4 * 101
 
 
 def test_expected_counts_need_not_be_whole():
@@ -480,8 +480,8 @@ def test_a_smaller_delta_costs_its_multiplier():
     """The same choice and the same boxes: T·b grows by μ for each nat."""
     table = table_of([[50, 8, 3], [9, 9, 0]], 3.0)
     choice = chosen(table)
-    dearer = bounds.bound(table._replace(log_inverse=3.5), choice)
-    assert dearer - bounds.bound(table, choice) == pytest.approx(0.5 * choice.mu, rel=1e-7)
+    dearer = bounds.loss_bound(table._replace(log_inverse=3.5), choice)
+    assert dearer - bounds.loss_bound(table, choice) == pytest.approx(0.5 * choice.mu, rel=1e-7)
 
 
 @pytest.mark.parametrize("open_states", [False, True], ids=["declared", "open"])
@@ -515,7 +515,7 @@ def slow_search(table, seed):
     """The least bound of a long random walk from the search's choice, the scales included."""
     rng = np.random.default_rng(seed)
     best = chosen(table)
-    start = lowest = bounds.bound(table, best)
+    start = lowest = bounds.loss_bound(table, best)
     for step in range(1500):
         size = 10 ** rng.uniform(-4, -0.5)
         trial = best
@@ -532,7 +532,7 @@ def slow_search(table, seed):
             trial = best._replace(mu_missing=best.mu_missing * math.exp(size * rng.normal()))
         elif kind == 5 and step % 3 == 0:
             trial = best._replace(level=best.level + int(rng.choice([-1, 1])), pair=bool(rng.integers(0, 2)))
-        found = bounds.bound(table, trial)
+        found = bounds.loss_bound(table, trial)
         if found < lowest:
             best, lowest = trial, found
     return start / lowest
@@ -555,7 +555,7 @@ def test_the_certificate_is_never_above_any_of_its_three_bounds():
             found = least(table)
             assert found <= lemma.by_lemma(table)
             assert found <= table.most.sum()
-            assert found <= bounds.bound(table, chosen(table))
+            assert found <= bounds.loss_bound(table, chosen(table))
 
 
 # ---------------------------------------------------------------- what follows from it

@@ -12,7 +12,6 @@ whenever it is computed, it must be above FALL of the last one. Paths go side by
 once are cheaper.
 """
 
-import importlib
 import math
 
 import numpy as np
@@ -22,10 +21,7 @@ from test_certificate_coverage import CHAINS, DELTA, SETS, check, lower_bound
 
 from chainscout.certificates import mixture, sharp
 from chainscout.certificates.sharp import event
-from chainscout.certificates.sharp import table as tables
 from chainscout.counts import Counts
-
-bounds = importlib.import_module("chainscout.certificates.sharp.bound")  # the package has a function of this name
 
 PATHS, LENGTH = (5, 80) if simulation.COMPILED else (2, 30)
 SOAK = 100
@@ -370,13 +366,13 @@ def caught(groups, steps, certify=certified):
 
 
 def test_a_missing_mass_of_zero_would_be_caught(monkeypatch):
-    inner = tables.missing_mass
+    inner = event.missing_mass
 
     def nothing(*given):
         found = inner(*given)
         return found._replace(mass=np.zeros(len(found.mass)))
 
-    monkeypatch.setattr(tables, "missing_mass", nothing)
+    monkeypatch.setattr(event, "missing_mass", nothing)
     assert caught(unsteady("hidden successor", 9), 60)
 
 

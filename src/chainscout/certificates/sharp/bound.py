@@ -6,8 +6,8 @@ Steps B to E of docs/certificates.md. On the event, for every family, level, off
 
 where the cells cover the box of the row's most frequent successor, its *mode*. N counts the steps out of x with a known
 outcome, N⁺ the holes too. If the states are not declared, the labels that a row was not seen to go to are its *lump*:
-they enter by their total probability q alone, linearly. ``bound`` computes the right-hand side from a ``Choice``.
-Nothing here searches: ``search`` does.
+they enter by their total probability q alone, linearly. ``loss_bound`` computes the right-hand side from a ``Choice``,
+and the functions before it are its parts, in the order of the proof. Nothing here searches: ``search`` does.
 """
 
 from typing import Any, NamedTuple
@@ -15,23 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from .event import (
-    ABSOLUTE,
-    FAMILIES,
-    LEAST_LEVEL,
-    PAIR_SCALE,
-    RELATIVE,
-    ZERO,
-    Array,
-    has_offsets,
-    joint_cost,
-    row_cost,
-    scale,
-)
+from . import event
+from .event import Array
 from .table import Index, Table
 
 #: p̄ = P̂ + (PUSH/S)·(up − P̂) off the mode, normalised. Any positive p̄ is valid.
 PUSH = 0.1
+#: The lemma's −log Z_x over N⁺/ρ if the states are not declared: ½, and for two levels ¼(1 + ¼)·PAIR_SCALE.
+LEMMA, LEMMA_OF_PAIR = 0.5, 0.78125
 
 
 class Choice(NamedTuple):
@@ -57,66 +48,31 @@ class Choice(NamedTuple):
     tilts: Array
 
 
-class Shape(NamedTuple):
+# ---------------------------------------------------------------- step B: the law of the tilts
+
+
+class TiltLaw(NamedTuple):
     """The law N(a, C/ρ) of the tilts of each row, C = (I + u(diag p̄ − p̄p̄ᵀ))⁻¹."""
 
     rho: Array
     #: Of each class: t_y/2, rounded up.
     half: Array
-    #: Of each row: KL₀, rounded up; and −log Z_x at most, whatever the law (the lemma of ``mixture``).
+    #: Of each row: KL₀, rounded up; and −log Z_x at most, whatever the law.
     divergence: Array
-    given_up: Array
+    lemma: Array
     #: Of each row: G of its lump, E e^{λ_y − p̄·ξ} of an unseen label.
     lump: Array
 
 
-class Lanes(NamedTuple):
-    """One cell of one row in each lane, and the entries of all lanes one after another."""
-
-    row: Index
-    left: Array
-    right: Array
-    #: Where the entries of a lane begin; of each entry: its lane and its class.
-    first: Index
-    lane: Index
-    entry: Index
-
-
-class Entries(NamedTuple):
-    """What ``largest`` needs of the entries of all lanes. The two rows of ``count`` are n and n + h, one if there is
-    no hole."""
-
-    count: Any
-    times: Array
-    #: N⁺, N, P̂, the box, ρ, t/2 and μ of each entry.
-    whole: Array
-    exits: Array
-    estimate: Array
-    low: Array
-    high: Array
-    rho: Array
-    half: Array
-    mu: Array
-
-
-class Parts(NamedTuple):
-    """Of each entry: an upper bound of h on its box, where it is attained, e^b there, h″ or 0, and the terms' sizes."""
-
-    value: Array
-    place: Array
-    grown: Array
-    bend: Array
-    size: Array
-
-
-def shape(table: Table, rho: Array, pair: Array | bool) -> Shape:
+def tilt_law(table: Table, rho: Array, pair: Array | bool) -> TiltLaw:
     """The tilts' law at the scales ρ_x (Sherman–Morrison; each sum is written without cancellation)."""
     start, row, times = table.start[:-1], table.row, table.times
-    u = (table.exits + table.holes) / rho
-    mean = table.estimate + PUSH / table.size[row] * np.maximum(0.0, table.high - table.estimate)
+    whole = table.exits + table.holes
+    u = whole / rho
+    mean = table.estimate + PUSH / table.size[row] * np.maximum(0.0, table.high - table.estimate)  # p̄
     mean[start] = table.estimate[start]
     mean /= np.add.reduceat(times * mean, start)[row]
-    inverse = 1.0 / (1.0 + u[row] * mean)
+    inverse = 1.0 / (1.0 + u[row] * mean)  # 1/A
     beta = np.add.reduceat(times * mean * inverse, start)
     weighted = times * mean * mean * inverse
     trace = np.add.reduceat(times * inverse, start)
@@ -131,55 +87,48 @@ def shape(table: Table, rho: Array, pair: Array | bool) -> Shape:
     rest[start], others[start] = np.add.reduceat(share, start), np.add.reduceat(weighted, start)
     centred = mean * rest * inverse - others
     spread = rest * rest * inverse + others + u[row] * centred * centred / beta[row]
-    half = 0.5 * (spread * (1.0 + 1e-12) + 1e-14) / rho[row]
+    half = 0.5 * (spread * event.UP + event.LAST_DIGITS) / rho[row]
     divergence = 0.5 * (trace + bend - table.size + logs + np.log(beta))
-    divergence += RELATIVE * (trace + bend + table.size + logs + np.abs(np.log(beta)))
-    given_up = unknown(table.size, table.exits + table.holes, rho, pair, table.open)
+    divergence += event.RELATIVE * (trace + bend + table.size + logs + np.abs(np.log(beta)))
+    lemma = lemma_cost(table.size, whole, rho, pair, table.open)
     if not table.open:
-        return Shape(rho, half, divergence, given_up, np.zeros(len(rho)))
+        return TiltLaw(rho, half, divergence, lemma, np.zeros(len(rho)))
     # p̄ᵀCp̄ = 1/k, along the vector of ones, and σ across it; of two levels each has its own variance along it.
-    across = np.maximum(0.0, squares + u * squares * squares / beta - 1.0 / table.size) * (1.0 + 1e-12) + 1e-14
-    along = (1.0 + 1.0 / table.size) * np.where(pair, np.array([[PAIR_SCALE], [PAIR_SCALE / 4.0]]), 1.0)
-    lump = np.exp(0.5 * (along + across) / rho * (1.0 + 1e-12)).mean(axis=0) * (1.0 + 1e-12)
-    return Shape(rho, half, divergence, given_up, lump)
+    across = np.maximum(0.0, squares + u * squares * squares / beta - 1.0 / table.size) * event.UP + event.LAST_DIGITS
+    scales = np.where(pair, np.array([[event.PAIR_SCALE], [event.PAIR_SCALE / 4.0]]), 1.0)
+    along = (1.0 + 1.0 / table.size) * scales
+    lump = np.exp(0.5 * (along + across) / rho * event.UP).mean(axis=0) * event.UP
+    return TiltLaw(rho, half, divergence, lemma, lump)
 
 
-def unknown(size: Array | float, exits: Array, rho: Array, pair: Array | bool, open_states: bool) -> Array:
+def lemma_cost(size: Array | float, whole: Array, rho: Array, pair: Array | bool, open_states: bool) -> Array:
     """−log Z_x is at most this, whatever the law: the lemma of ``mixture``."""
     if open_states:
-        return np.where(pair, 0.78125, 0.5) * exits / rho * (1.0 + 1e-12)
-    return np.asarray(0.5 * (size - 1.0) * np.log1p(exits / rho / size) * (1.0 + 1e-12))
+        return np.where(pair, LEMMA_OF_PAIR, LEMMA) * whole / rho * event.UP
+    return np.asarray(0.5 * (size - 1.0) * np.log1p(whole / rho / size) * event.UP)
 
 
-def lanes_of(table: Table, row: Index, left: Array, right: Array) -> Lanes:
-    """The lanes of these cells."""
-    number = table.start[row + 1] - table.start[row]
-    first = np.cumsum(number) - number
-    lane = np.repeat(np.arange(len(row)), number)
-    entry = np.arange(len(lane)) - np.repeat(first - table.start[row], number)
-    return Lanes(row, left, right, first, lane, entry)
+# ---------------------------------------------------------------- steps C and D: cells
 
 
-def entries_of(table: Table, lanes: Lanes, of: Shape, mu: Array) -> Entries:
-    """The entries of these lanes. While the mode's probability is in its cell, the other entries fill the rest."""
-    entry, lane = lanes.entry, lanes.lane
-    row = lanes.row[lane]
-    low, high, times, count = table.low[entry], table.high[entry], table.times[entry], table.count[entry]
-    other_low = np.add.reduceat(times * low, lanes.first) - low[lanes.first]
-    other_high = np.add.reduceat(times * high, lanes.first) - high[lanes.first] + table.mass[lanes.row]
-    least = np.maximum(low, (1.0 - lanes.right - other_high)[lane] + high - 1e-12)
-    most = np.minimum(high, (1.0 - lanes.left - other_low)[lane] + low + 1e-12)
-    least[lanes.first], most[lanes.first] = lanes.left, lanes.right
-    least = np.maximum(0.0, np.minimum(least, most))
-    counts = np.stack((count, count + table.holes[row])) if table.holes.any() else count[None]
-    return Entries(
-        counts, times, (table.exits + table.holes)[row], table.exits[row], table.estimate[entry], least, most,
-        of.rho[row], of.half[entry], mu[lanes.row][lane],
-    )  # fmt: skip
+class Entries(NamedTuple):
+    """The entries of all cells. The two rows of ``count`` are n and n + h, one if there is no hole."""
+
+    count: Any
+    times: Array
+    #: N⁺, N, P̂, the box, ρ, t/2 and μ of each entry.
+    whole: Array
+    exits: Array
+    estimate: Array
+    low: Array
+    high: Array
+    rho: Array
+    half: Array
+    mu: Array
 
 
-class Lump(NamedTuple):
-    """What the lumps of the lanes add to their terms: the largest q·(slope − ν) for q between two ends."""
+class Lumps(NamedTuple):
+    """What the lumps of the cells add to their terms: the largest q·(slope − ν) for q between two ends."""
 
     low: Array
     high: Array
@@ -189,25 +138,74 @@ class Lump(NamedTuple):
     smooth: Array
 
 
-def lump_of(table: Table, lanes: Lanes, of: Shape, mu: Array, priced: Array) -> Lump:
-    """The lumps of these lanes. ``priced``: of each row, μ₂·rate."""
-    entry, row = lanes.entry, lanes.row
-    times, first = table.times[entry], lanes.first
-    rest_low = np.add.reduceat(times * table.low[entry], first) - table.low[entry[first]]
-    rest_high = np.add.reduceat(times * table.high[entry], first) - table.high[entry[first]]
-    high = np.maximum(0.0, np.minimum(table.mass[row], 1.0 - lanes.left - rest_low + 1e-12))
-    low = np.minimum(high, np.maximum(0.0, 1.0 - lanes.right - rest_high - 1e-12))
-    whole = (table.exits + table.holes)[row]
-    fixed = table.exits[row] * table.heavy[row] - mu[row] * whole - priced[row]
-    return Lump(low, high, fixed, mu[row] * whole * of.lump[row], table.smooth[row])
+class Cells(NamedTuple):
+    """Cells with the entries of their rows one after another."""
+
+    row: Index
+    left: Array
+    right: Array
+    #: Where the entries of a cell begin; of each entry: its cell.
+    first: Index
+    cell: Index
+    entries: Entries
+    lumps: Lumps
 
 
-def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
-    """An upper bound of h(p) = N(p − P̂)² − μφ(p) − νp on [low, high], whatever the tilts are (step E).
+def cells_of(
+    table: Table, law: TiltLaw, mu: Array, priced: Array, row: Index, left: Array, right: Array
+) -> Cells:  # fmt: skip
+    """The cells [left, right] of these rows. ``mu``: of each row; ``priced``: of each row, μ₂·rate.
 
-    φ(p) = max_b {na − N⁺p(e^b − 1) − ρa²/2}, a = b − s, s = t/2 − c, is a maximum of functions that are affine in p, so
-    with any three of them in its place h becomes piecewise a convex quadratic. On the curve p(b) = (n − ρa)e^{−b}/N⁺
-    the maximum over b is attained, and φ″ = N⁺²e^{2b}/(N⁺pe^b + ρ) falls as p grows: h is first concave, then convex.
+    While the mode's probability is in its cell, the other entries and the lump fill the rest.
+    """
+    number = table.start[row + 1] - table.start[row]
+    first = np.cumsum(number) - number
+    cell = np.repeat(np.arange(len(row)), number)
+    entry, x = np.arange(len(cell)) - np.repeat(first - table.start[row], number), row[cell]
+    low, high, times, count = table.low[entry], table.high[entry], table.times[entry], table.count[entry]
+    rest_low = np.add.reduceat(times * low, first) - low[first]
+    rest_high = np.add.reduceat(times * high, first) - high[first]
+    whole = table.exits + table.holes
+    lump_high = np.maximum(0.0, np.minimum(table.mass[row], 1.0 - left - rest_low + event.SLACK))
+    lump_low = np.minimum(lump_high, np.maximum(0.0, 1.0 - right - rest_high - event.SLACK))
+    fixed = table.exits[row] * table.heavy[row] - mu[row] * whole[row] - priced[row]
+    lumps = Lumps(lump_low, lump_high, fixed, mu[row] * whole[row] * law.lump[row], table.smooth[row])
+    least = np.maximum(low, (1.0 - right - rest_high - table.mass[row])[cell] + high - event.SLACK)
+    most = np.minimum(high, (1.0 - left - rest_low)[cell] + low + event.SLACK)
+    least[first], most[first] = left, right
+    least = np.maximum(0.0, np.minimum(least, most))
+    counts = np.stack((count, count + table.holes[x])) if table.holes.any() else count[None]
+    entries = Entries(
+        counts, times, whole[x], table.exits[x], table.estimate[entry], least, most, law.rho[x], law.half[entry], mu[x]
+    )  # fmt: skip
+    return Cells(row, left, right, first, cell, entries, lumps)
+
+
+def cell_terms(cells: Cells, c: Array, nu: Array, value: Array, size: Array) -> tuple[Array, Array]:
+    """Each cell's max over p of its row's N‖p − P̂‖² − μ·log Z_x without μ·KL₀, from above, and where q is then.
+
+    ``value`` and ``size`` are what ``largest`` gives for the entries. A term that is not a number is infinite.
+    """
+    e, lumps, first = cells.entries, cells.lumps, cells.first
+    constant = e.mu[first] * e.whole[first] * c
+    pull = lumps.pull * np.exp(-c)
+    slope = lumps.fixed + pull - nu
+    q = np.where(slope <= 0.0, lumps.low, lumps.high)  # the larger one too if the slope is not a number
+    total = constant + nu + np.add.reduceat(e.times * value, first) + lumps.smooth
+    total += np.where(q > 0.0, q * slope, 0.0)
+    sizes = np.abs(constant) + 2.0 * np.abs(nu) + np.add.reduceat(e.times * size, first) + lumps.smooth
+    sizes += np.where(q > 0.0, q * (np.abs(lumps.fixed) + pull + np.abs(nu)), 0.0)
+    total += event.RELATIVE * sizes
+    return np.where(np.isnan(total), np.inf, total), q
+
+
+# ---------------------------------------------------------------- step E: the maxima, from above
+
+
+def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> tuple[Array, Array]:
+    """An upper bound of h(p) = N(p − P̂)² − μφ(p) − νp on [low, high], whatever the tilts are, and its terms' size.
+
+    φ(p) = max_b {na − N⁺p(e^b − 1) − ρa²/2}, a = b − s, s = t/2 − c, is a maximum of functions that are affine in p.
 
     ``tilts``: for each row of ``count`` a b between the ends of the box, one for its upper and one for its lower end.
     With holes, h is at most the largest of what n and n + h give and of its values where a = 0 is the best tilt.
@@ -215,96 +213,85 @@ def largest(e: Entries, nu: Array, c: Array, tilts: Array) -> Parts:
     shift = e.half - c
     a, grown = tilts - shift, np.exp(tilts)
     base, steep = e.count * a - 0.5 * e.rho * a * a, e.whole * (grown - 1.0)  # φ ≥ base − steep·p
-    # The ends of the box, and where two of the three affine functions are equal.
+    at_low, at_high, by_lines, size = below_lines(e, nu, base, steep)
+    by_curve, more = below_curve(e, nu, a[0], grown[0], base[0], steep[0], at_low, at_high)
+    value, size = np.fmin(by_lines, by_curve), size + more
+    if len(e.count) == 1:
+        return value[0], size[0]
+    resting, more = where_tilts_rest(e, nu, shift)
+    return np.maximum(value.max(axis=0), resting), size.sum(axis=0) + more
+
+
+def below_lines(e: Entries, nu: Array, base: Array, steep: Array) -> tuple[Array, Array, Array, Array]:
+    """h at both ends of its box, and everywhere, at most: with the largest of three affine functions in place of φ.
+
+    h is then piecewise a convex quadratic: it is largest at an end, or where two of the three are equal.
+    """
     meets = (base - base[[1, 2, 0]]) / (steep - steep[[1, 2, 0]])
-    points = np.concatenate(
-        (np.broadcast_to(e.low, (1, *a.shape[1:])), np.broadcast_to(e.high, (1, *a.shape[1:])), meets)
-    )
-    points = np.minimum(e.high, np.maximum(e.low, points))
-    minorant = np.maximum(
-        np.maximum(base[0] - steep[0] * points, base[1] - steep[1] * points), base[2] - steep[2] * points
-    )
+    ends = np.broadcast_to(np.stack((e.low, e.high))[:, None], (2, *base.shape[1:]))
+    points = np.concatenate((ends, np.minimum(e.high, np.maximum(e.low, meets))))
+    minorant = (base[:, None] - steep[:, None] * points).max(axis=0)
     above = e.exits * (points - e.estimate) ** 2 - e.mu * minorant - nu * points
     at_zero = e.exits * e.estimate * e.estimate - 0.5 * e.mu * e.count * e.count / e.rho  # φ(0) = n²/(2ρ)
     at_low, at_high = np.where(e.low > 0.0, above[0], np.fmin(above[0], at_zero)), above[1]
-    ends = np.maximum(at_low, at_high)
     # Between two of these points the three functions give a convex quadratic, so their own value at 0 is needed here.
     # Parallel functions do not meet: what is not a number is left out.
     meet = np.fmax(np.fmax(np.fmax(above[2], above[3]), above[4]), -np.inf)
-    cut = np.maximum(np.maximum(above[0], above[1]), meet)
     size = e.mu * (np.abs(base).sum(axis=0) + np.abs(steep).sum(axis=0) + np.abs(at_zero))
-    # The point of the curve.
-    a, grown, base, steep = a[0], grown[0], base[0], steep[0]
+    return at_low, at_high, np.maximum(np.maximum(above[0], above[1]), meet), size
+
+
+def below_curve(
+    e: Entries, nu: Array, a: Array, grown: Array, base: Array, steep: Array, at_low: Array, at_high: Array
+) -> tuple[Array, Array]:  # fmt: skip
+    """h is nowhere above this number, from the point p(b) of the curve; infinite if that point does not say it.
+
+    On the curve p(b) = (n − ρa)e^{−b}/N⁺ the maximum over b is attained, and φ″ = N⁺²e^{2b}/(N⁺pe^b + ρ) falls as p
+    grows: h is first concave, then convex. Where h is concave, it is below the parabola to the left of p(b), and below
+    the tangent to the right, until it is convex.
+    """
     force = e.count - e.rho * a
     p = np.maximum(0.0, force / (e.whole * grown))
-    bend = 2.0 * e.exits - e.mu * (e.whole * grown) ** 2 / (force + e.rho)
+    bend = 2.0 * e.exits - e.mu * (e.whole * grown) ** 2 / (force + e.rho)  # h″
     slope = 2.0 * e.exits * (p - e.estimate) + e.mu * steep - nu
     here = e.exits * (p - e.estimate) ** 2 - e.mu * (base - steep * p) - nu * p
-    # Where h is concave: to the left of p below the parabola there, to the right below the tangent, then convex.
     concave = (force >= 0.0) & (bend <= 0.0)
     convex = (force >= 0.0) & (bend > 0.0) & (p <= e.low)
-    away = -slope / np.where(bend < 0.0, bend, -1e-300)  # a straight line is followed to the end
+    # The top of the parabola in the box; a straight line is followed to the end.
+    away = -slope / np.where(bend < 0.0, bend, -1e-300)
     away = np.minimum(np.minimum(0.0, e.high - p), np.maximum(np.minimum(0.0, e.low - p), away))
-    inside, beyond = here + away * (slope + 0.5 * bend * away), here + slope * (e.high - p)
-    peak = np.where(p < e.high, np.maximum(inside, beyond), inside)
-    peak = np.where(p > e.low, peak, np.maximum(np.maximum(here + slope * (e.low - p), beyond), at_low))
-    by_curve = np.where(p < e.high, np.maximum(peak, at_high), peak)
-    value = np.fmin(cut, np.where(concave, by_curve, np.where(convex, ends, np.inf)))
-    # Where it is attained, for the search alone.
-    inner = concave & (peak >= at_high) & ((p > e.low) | (slope > 0.0))
-    lower = at_low > at_high
-    place = np.where(inner, np.minimum(e.high, np.maximum(e.low, p + away)), np.where(lower, e.low, e.high))
-    pull = np.where(inner, grown, np.exp(np.where(lower, tilts[2], tilts[1])))
-    bend = np.where(inner & (place > e.low) & (place < e.high), bend, 0.0)
+    parabola, tangent = here + away * (slope + 0.5 * bend * away), here + slope * (e.high - p)
+    peak = np.where(p < e.high, np.maximum(parabola, tangent), parabola)
+    peak = np.where(p > e.low, peak, np.maximum(np.maximum(here + slope * (e.low - p), tangent), at_low))
+    peak = np.where(p < e.high, np.maximum(peak, at_high), peak)
+    value = np.where(concave, peak, np.where(convex, np.maximum(at_low, at_high), np.inf))
     reach = 1.0 + np.maximum(p, 1.0)
-    size += e.mu * (np.abs(e.count * a) + 0.5 * e.rho * a * a + e.whole * (grown + 1.0) * reach)
+    size = e.mu * (np.abs(e.count * a) + 0.5 * e.rho * a * a + e.whole * (grown + 1.0) * reach)
     size += (e.exits * reach + np.abs(nu)) * reach + np.abs(bend) * away * away
-    found = Parts(value, place, pull, bend, size)
-    return Parts(*(x[0] for x in found)) if len(e.count) == 1 else with_holes(e, nu, shift, found)
+    return value, size
 
 
-def with_holes(e: Entries, nu: Array, shift: Array, found: Parts) -> Parts:
-    """The largest of the parts for n, the parts for n + h, and h where a = 0 is the best tilt: between p₁ and p₂."""
+def where_tilts_rest(e: Entries, nu: Array, shift: Array) -> tuple[Array, Array]:
+    """The largest h with holes between p₁ and p₂, where a = 0 is the best tilt, and the size of its terms."""
     flat = e.whole * (np.exp(shift) - 1.0)
-    middle = np.where(e.count > 0.0, e.count * np.exp(-shift), 0.0) / e.whole * np.array([[1.0 - 1e-12], [1.0 + 1e-12]])
+    outwards = np.array([[1.0 - event.SLACK], [1.0 + event.SLACK]])
+    middle = np.where(e.count > 0.0, e.count * np.exp(-shift), 0.0) / e.whole * outwards
     meets = (middle[1] >= e.low) & (middle[0] <= e.high)
     point = np.minimum(e.high, np.maximum(e.low, middle))
-    there = np.where(meets, e.exits * (point - e.estimate) ** 2 + e.mu * flat * point - nu * point, -np.inf)
-    there = np.where(np.isnan(there), np.inf, there)
-    value = np.concatenate((found.value, there))
-    which = value.argmax(axis=0)[None]
-    pull = np.broadcast_to(np.exp(shift), there.shape)
-    none = np.zeros(there.shape)
-    size = found.size.sum(axis=0) + 4.0 * e.exits + e.mu * e.whole * (np.exp(shift) + 1.0) + np.abs(nu)
-    both = (found.value, there), (found.place, point), (found.grown, pull), (found.bend, none)
-    value, place, grown, bend = (np.take_along_axis(np.concatenate(two), which, axis=0)[0] for two in both)
-    return Parts(value, place, grown, bend, size)
+    value = np.where(meets, e.exits * (point - e.estimate) ** 2 + e.mu * flat * point - nu * point, -np.inf)
+    size = 4.0 * e.exits + e.mu * e.whole * (np.exp(shift) + 1.0) + np.abs(nu)
+    return np.where(np.isnan(value), np.inf, value).max(axis=0), size
 
 
-def terms(
-    table: Table, lanes: Lanes, e: Entries, lump: Lump, c: Array, nu: Array, found: Parts
-) -> tuple[Array, Array]:  # fmt: skip
-    """Each lane's max over p of its row's N‖p − P̂‖² − μ·log Z_x without μ·KL₀, from above, and where q is then.
-
-    The term is infinite if it is not a number.
-    """
-    constant = e.mu[lanes.first] * (table.exits + table.holes)[lanes.row] * c
-    slope = lump.fixed + lump.pull * np.exp(-c) - nu
-    q = np.where(slope <= 0.0, lump.low, lump.high)  # the larger one too if the slope is not a number
-    total = constant + nu + np.add.reduceat(e.times * found.value, lanes.first)
-    total += np.where(q > 0.0, q * slope, 0.0) + lump.smooth
-    size = np.abs(constant) + 2.0 * np.abs(nu) + np.add.reduceat(e.times * found.size, lanes.first)
-    size += np.where(q > 0.0, q * (np.abs(lump.fixed) + lump.pull * np.exp(-c) + np.abs(nu)), 0.0) + lump.smooth
-    total += RELATIVE * size
-    return np.where(np.isnan(total), np.inf, total), q
+# ---------------------------------------------------------------- the bound
 
 
 def price(table: Table, family: int, level: int, pair: bool, offset: Index) -> float:
     """B: what the event gives for the sum of all rows' log Z_x at these scales."""
-    rows = table.copies @ row_cost(family, offset, level, pair, table.size - 1.0)
+    rows = table.copies @ event.row_cost(family, offset, level, pair, table.size - 1.0)
     alone = 0.0 if table.open else table.states - 1.0
-    mute = row_cost(family, np.zeros(len(table.mute), np.int64), level, pair, alone).sum()
-    return float(joint_cost(table.log_inverse, family, level, pair) + rows + mute + ABSOLUTE)
+    mute = event.row_cost(family, np.zeros(len(table.mute), np.int64), level, pair, alone).sum()
+    return float(event.joint_cost(table.log_inverse, family, level, pair) + rows + mute + event.ABSOLUTE)
 
 
 def covered(table: Table, choice: Choice) -> npt.NDArray[np.bool_]:
@@ -318,26 +305,28 @@ def covered(table: Table, choice: Choice) -> npt.NDArray[np.bool_]:
     return np.asarray(reached >= table.high[mode])
 
 
-def bound(table: Table, choice: Choice) -> float:
+def loss_bound(table: Table, choice: Choice) -> float:
     """T·b for this choice: at every time, T·L is at most this, with probability ≥ 1 − e^{−log_inverse}."""
     family, level, pair, offset, mu, mu_missing, surprise = choice[:7]
-    fits = family in range(len(FAMILIES)) and level >= LEAST_LEVEL and has_offsets(family, offset, level)
-    fits &= surprise in range(len(table.missing.most)) and bool((choice.row >= 0).all())
-    if not (fits and 0.0 <= mu < np.inf and 0.0 <= mu_missing < np.inf):
+    fits = family in range(len(event.FAMILIES)) and level >= event.LEAST_LEVEL
+    fits = fits and event.has_offsets(family, offset, level) and bool((choice.row >= 0).all())
+    fits = fits and surprise in range(len(table.missing.most)) and 0.0 <= mu < np.inf and 0.0 <= mu_missing < np.inf
+    if not fits:
         return np.inf
     with np.errstate(all="ignore"):
-        of = shape(table, scale(level, family, offset, pair), pair)
-        lanes = lanes_of(table, choice.row, choice.left, choice.right)
+        law = tilt_law(table, event.scale(level, family, offset, pair), pair)
         every = np.full(len(table.exits), mu)
-        e = entries_of(table, lanes, of, every)
-        lump = lump_of(table, lanes, of, every, mu_missing * table.missing.rate[surprise])
-        found = largest(e, choice.nu[lanes.lane], choice.c[lanes.lane], choice.tilts)
+        cells = cells_of(
+            table, law, every, mu_missing * table.missing.rate[surprise], choice.row, choice.left, choice.right
+        )
+        value, size = largest(cells.entries, choice.nu[cells.cell], choice.c[cells.cell], choice.tilts)
         row = np.full(len(table.exits), -np.inf)
-        np.maximum.at(row, choice.row, terms(table, lanes, e, lump, choice.c, choice.nu, found)[0])
-        row = np.where(covered(table, choice), row + mu * of.divergence, np.inf)
-        row = np.fmin(row, table.most + mu * of.given_up)
+        np.maximum.at(row, choice.row, cell_terms(cells, choice.c, choice.nu, value, size)[0])
+        row = np.where(covered(table, choice), row + mu * law.divergence, np.inf)
+        row = np.fmin(row, table.most + mu * law.lemma)
         # Rows with holes alone have no part in the loss; their log Z_x may be negative.
-        mute = unknown(table.states, table.mute, scale(level, ZERO, 0, pair), pair, table.open)
-        total = mu * (price(table, family, level, pair, offset) + float(mute.sum())) + float(table.copies @ row)
+        rho = event.scale(level, event.ZERO, 0, pair)
+        mute = lemma_cost(table.states, table.mute, rho, pair, table.open).sum()
+        total = mu * (price(table, family, level, pair, offset) + float(mute)) + float(table.copies @ row)
         total += mu_missing * float(table.missing.most[surprise]) if mu_missing > 0.0 else 0.0
-    return total * (1.0 + ABSOLUTE) if total >= 0.0 else np.inf
+    return total * (1.0 + event.ABSOLUTE) if total >= 0.0 else np.inf

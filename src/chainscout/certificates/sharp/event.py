@@ -14,6 +14,7 @@ row's *missing mass*. Validity depends on every file of this folder but ``search
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,11 +24,23 @@ Array = npt.NDArray[np.float64]
 
 #: The weights of the two parts of the martingale: joint tilts of all rows, and single entries.
 JOINT, SINGLE = 0.85, 0.15
-#: The weights of the families of offsets: all zero | geometric 1/2 | geometric 1/4 | uniform on 0 … max(m, 0).
-FAMILIES = (0.80, 0.06, 0.08, 0.06)
-ZERO, HALF, QUARTER, UNIFORM = range(4)
-#: Powers of four for each step of an offset.
-STRIDES = (0, 1, 2, 1)
+
+
+class Family(NamedTuple):
+    """A law of offsets: its weight, the powers of four of a step, and the price of offset 0 and of each step more."""
+
+    weight: float
+    stride: int
+    first: float
+    each: float
+
+
+#: All zero | geometric 1/2 | geometric 1/4 | uniform on 0 … max(m, 0), whose price depends on the level m.
+FAMILIES = (
+    Family(0.80, 0, 0.0, 0.0), Family(0.06, 1, math.log(2.0), math.log(2.0)),
+    Family(0.08, 2, math.log(4.0 / 3.0), math.log(4.0)), Family(0.06, 1, 0.0, 0.0),
+)  # fmt: skip
+ZERO, UNIFORM = 0, 3
 #: The least level, and the sum of 1/((k+1.5)(k+2.5)), k = max(1−m, m−2), over all levels m ≥ LEAST_LEVEL: the levels
 #: from 2 on telescope to 1/1.5.
 LEAST_LEVEL = -1
@@ -46,6 +59,11 @@ SURPRISE_WEIGHTS = np.array([0.3] + [0.0875] * 8)
 
 #: An allowance for rounding errors: relative to the sum of the absolute values of all terms, and its least value.
 RELATIVE, ABSOLUTE = 2e-15, 1e-9
+#: A few operations on numbers near one, or a short sum of them, are off by less than SLACK; times UP rounds upwards.
+SLACK = 1e-12
+UP = 1.0 + SLACK
+#: And one minus a number that is at most one.
+LAST_DIGITS = 1e-14
 
 
 def level_cost(m: int) -> float:
@@ -56,15 +74,11 @@ def level_cost(m: int) -> float:
 
 def offset_cost(family: int, offset: npt.NDArray[Any] | int, m: int, pair: bool) -> Array:
     """−log of the probability of a row's offset at level m, or for the mean of the levels m and m + 1."""
-    steps = np.asarray(offset, dtype=np.float64)
-    if family == HALF:
-        return np.asarray((steps + 1.0) * math.log(2.0))
-    if family == QUARTER:
-        return np.asarray(math.log(4.0 / 3.0) + steps * math.log(4.0))
+    first, each = FAMILIES[family][2:]
     if family == UNIFORM:
-        each = [math.log(max(level, 0) + 1.0) for level in ((m, m + 1) if pair else (m,))]
-        return np.full(steps.shape, sum(each) / len(each))
-    return np.zeros(steps.shape)
+        levels = (m, m + 1) if pair else (m,)
+        first = sum(math.log(max(level, 0) + 1.0) for level in levels) / len(levels)
+    return np.asarray(first + each * np.asarray(offset, dtype=np.float64))
 
 
 def has_offsets(family: int, offset: npt.NDArray[Any], m: int) -> bool:
@@ -74,9 +88,8 @@ def has_offsets(family: int, offset: npt.NDArray[Any], m: int) -> bool:
 
 
 def scale(m: npt.NDArray[Any] | int, family: int, offset: npt.NDArray[Any] | int, pair: bool) -> Array:
-    """ρ = 4^{m − o}, or 4^{m − 2o} in the family QUARTER; or the mean of it and four times it."""
-    power = np.asarray(m) - STRIDES[family] * np.asarray(offset)
-    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * power))
+    """ρ = 4^{m − stride·o}; or the mean of it and four times it."""
+    return np.asarray(np.ldexp(PAIR_SCALE if pair else 1.0, 2 * (m - FAMILIES[family].stride * np.asarray(offset))))
 
 
 def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
@@ -84,7 +97,7 @@ def joint_cost(log_inverse: float, family: int, m: int, pair: bool) -> float:
 
     For two levels at once, Jensen's inequality with weights ½, ½ gives the mean of both costs minus log 2.
     """
-    cost = log_inverse - math.log(JOINT) - math.log(FAMILIES[family])
+    cost = log_inverse - math.log(JOINT) - math.log(FAMILIES[family].weight)
     if pair:
         return cost + 0.5 * (level_cost(m) + level_cost(m + 1)) - math.log(2.0)
     return cost + level_cost(m)
@@ -101,34 +114,34 @@ def log_gamma(values: Array) -> Array:
     return np.array([math.lgamma(value) for value in distinct.tolist()])[places.reshape(np.shape(values))]
 
 
-def log_beta_mixture(count: Array, exits: Array) -> tuple[Array, Array]:
-    """log of B(n + ½, N − n + ½)/B(½, ½), and a bound on its rounding."""
-    first, second, third = log_gamma(count + 0.5), log_gamma(exits - count + 0.5), log_gamma(exits + 1.0)
-    rounding = ABSOLUTE + RELATIVE * (np.abs(first) + np.abs(second) + np.abs(third))
-    return first + second - third - math.log(math.pi), rounding
-
-
 def least_likelihood(count: Array, exits: Array, level: Array | float) -> Array:
     """The p with R_xy ≤ e^level have a log-likelihood n·log p + (N − n)·log(1 − p) of at least this."""
-    mixture, rounding = log_beta_mixture(count, exits)
-    weight = np.log(BETA) + mixture
+    parts = log_gamma(count + 0.5), log_gamma(exits - count + 0.5), -log_gamma(exits + 1.0)
+    weight = math.log(BETA / math.pi) + sum(parts)  # BETA·B(n + ½, N − n + ½)/B(½, ½)
     edge = (count == 0) | (count == exits)
     # Never or always: NEVER + BETA·B(½, N + ½)/π is the whole of R_xy over the likelihood.
     weight = np.where(edge, np.logaddexp(math.log(NEVER), weight), weight)
-    return np.asarray(weight - level - rounding)
+    return np.asarray(weight - level - ABSOLUTE - RELATIVE * sum(map(np.abs, parts)))
+
+
+def bisected(inside: Array, holds: Callable[[Array], npt.NDArray[np.bool_]]) -> Array:
+    """The largest p at which this holds, from outside: between ``inside``, where it does, and one."""
+    outside = np.ones(np.shape(inside))
+    with np.errstate(divide="ignore", invalid="ignore"):  # the middle may round to one
+        for _ in range(60):
+            middle = 0.5 * (inside + outside)
+            kept = holds(middle)
+            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+    return np.minimum(1.0, outside * UP)
 
 
 def upper_end(count: Array, exits: Array, least: Array) -> Array:
     """The largest p at which n·log p + (N − n)·log(1 − p) ≥ ``least``, from outside; 1 if n = N."""
     rest = exits - count
-    inside = count / exits
-    outside = np.ones(np.shape(count))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for _ in range(54):
-            middle = 0.5 * (inside + outside)
-            kept = np.where(count > 0, count * np.log(middle), 0.0) + rest * np.log1p(-middle) >= least
-            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
-    return np.where(rest > 0, np.minimum(1.0, outside * (1 + 1e-12)), 1.0)
+    inside = bisected(
+        count / exits, lambda p: np.where(count > 0, count * np.log(p), 0.0) + rest * np.log1p(-p) >= least
+    )
+    return np.where(rest > 0, inside, 1.0)
 
 
 def row_weight(rows: int) -> float:
@@ -146,7 +159,7 @@ def boxes(count: Array, exits: Array, holes: Array, level: Array | float) -> tup
     whole = exits + holes
     high = upper_end(count + holes, whole, least_likelihood(count + holes, whole, level))
     low = 1.0 - upper_end(whole - count, whole, least_likelihood(whole - count, whole, level))
-    return np.where(count > 0, np.maximum(0.0, low - 1e-15), 0.0), high
+    return np.where(count > 0, np.maximum(0.0, low - LAST_DIGITS), 0.0), high
 
 
 def seen_boxes(count: Array, exits: Array, holes: Array, level: float) -> tuple[Array, Array]:
@@ -158,22 +171,18 @@ def seen_boxes(count: Array, exits: Array, holes: Array, level: float) -> tuple[
         least = least_likelihood(seen, whole, level)
         return 1.0 - upper_end(whole - seen, one, least), upper_end(seen - 1.0, one, least)
 
-    low, high = ends(count)[0], ends(count + holes)[1]
-    return np.where((whole > 1.0) & (count > 1.0), np.maximum(0.0, low - 1e-15), 0.0), np.where(whole > 1.0, high, 1.0)
+    low = np.where((whole > 1.0) & (count > 1.0), np.maximum(0.0, ends(count)[0] - LAST_DIGITS), 0.0)
+    return low, np.where(whole > 1.0, ends(count + holes)[1], 1.0)
 
 
 def heaviest(exits: Array, level: float) -> Array:
     """m̄: no label that a row was never seen to go to has a larger probability. There log p − N·log(1 − p) is the most
     that ``level`` allows."""
     allowed = level - least_likelihood(np.zeros(len(exits)), exits, 0.0)
-    inside, outside = np.zeros(len(exits)), np.ones(len(exits))
-    with np.errstate(divide="ignore", invalid="ignore"):  # the middle may round to one
-        for _ in range(60):
-            middle = 0.5 * (inside + outside)
-            first, second = np.log(middle), -exits * np.log1p(-middle)
-            kept = first + second - RELATIVE * (second - first) <= allowed
-            inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
-    return np.minimum(1.0, outside * (1.0 + 1e-12))
+    return bisected(
+        np.zeros(len(exits)),
+        lambda p: (1.0 + RELATIVE) * np.log(p) - (1.0 - RELATIVE) * exits * np.log1p(-p) <= allowed,
+    )  # fmt: skip
 
 
 def hidden(exits: Array, holes: Array, level: float) -> Array:
@@ -208,11 +217,10 @@ def missing_mass(
         paid = np.where(news > 0.0, news * z, 0.0)
         muted = np.where(mute > 1.0, (mute - 1.0) * z, 0.0).sum(axis=1)
     covered = hidden(exits, holes, level)
-    alone = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) - math.log(weight)
-    joint = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) + (paid * copies).sum(axis=1) + muted
-    joint, alone = joint + ABSOLUTE, alone + ABSOLUTE
+    cost = log_inverse - math.log(MISSING) - np.log(SURPRISE_WEIGHTS) + ABSOLUTE
+    alone, joint = cost - math.log(weight), cost + (paid * copies).sum(axis=1) + muted
     least = np.minimum(alone[:, None] + paid, joint[:, None]) * (1.0 + RELATIVE)
     bound = np.where(late > 0.0, -np.expm1(-least / np.maximum(late, 1.0)) / kept, 1.0)
-    mass = np.minimum(1.0, (bound.min(axis=0) + covered) * (1.0 + 1e-12))
+    mass = np.minimum(1.0, (bound.min(axis=0) + covered) * UP)
     rate = late * kept
     return Missing(mass, rate, (joint + (rate * covered * copies).sum(axis=1)) * (1.0 + RELATIVE))

@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 from ..mixture import hole_excess, knapsack
-from .bound import unknown
-from .event import ABSOLUTE, FAMILIES, LEAST_LEVEL, STRIDES, UNIFORM, ZERO, joint_cost, row_cost, scale
+from . import event
+from .bound import lemma_cost
 from .table import WEIGHT, Table
 
 
@@ -24,19 +24,19 @@ def by_lemma(table: Table) -> float:
     natural = np.log(whole.max() / whole) / math.log(4.0)
     top = int(math.log(float(whole.max()) + 1.0) / math.log(4.0)) + 2
     best = 2.0 * float(room.sum())
-    for family in range(len(FAMILIES)):
-        steps = np.rint(natural / STRIDES[family] if family != ZERO else 0.0 * natural).astype(np.int64)
-        for m in range(LEAST_LEVEL, top + 1):
-            offset = np.minimum(steps, max(m, 0)) if family == UNIFORM else steps
+    for family, (_, stride, _, _) in enumerate(event.FAMILIES):
+        steps = np.rint(natural / stride if stride else 0.0 * natural).astype(np.int64)
+        for m in range(event.LEAST_LEVEL, top + 1):
+            offset = np.minimum(steps, max(m, 0)) if family == event.UNIFORM else steps
             for pair in (False, True):
-                rho = scale(m, family, offset, pair)
-                bound = joint_cost(table.log_inverse, family, m, pair) + ABSOLUTE
-                bound += float(row_cost(family, offset, m, pair, dimension).sum())
-                bound += float(unknown(table.states, whole, rho, pair, table.open).sum())
+                rho = event.scale(m, family, offset, pair)
+                bound = event.joint_cost(table.log_inverse, family, m, pair) + event.ABSOLUTE
+                bound += float(event.row_cost(family, offset, m, pair, dimension).sum())
+                bound += float(lemma_cost(table.states, whole, rho, pair, table.open).sum())
                 if bound < best:  # no θ exceeds one, so ΣW is at least B
                     theta = whole[:earning] / (whole[:earning] + 2.0 * rho[:earning]) * (whole[:earning] / room)
                     order = np.argsort(theta, kind="stable").tolist()
-                    filled = knapsack(order, len(order), theta.tolist(), room.tolist(), bound * (1.0 + 1e-12))
+                    filled = knapsack(order, len(order), theta.tolist(), room.tolist(), bound * event.UP)
                     best = min(best, filled)
     root = math.sqrt(best) + math.sqrt(hole_excess(exits.tolist(), holes.tolist(), spread, WEIGHT))
-    return root * root * (1.0 + ABSOLUTE)
+    return root * root * (1.0 + event.ABSOLUTE)

@@ -1,13 +1,15 @@
 """The counts of one chain in the form that ``sharp`` takes: rows of classes of equal counts, each with its box."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from .event import RELATIVE, SEEN, SINGLE, Array, Missing, boxes, heaviest, missing_mass, row_weight, seen_boxes
+from . import event
+from .event import Array
 
 Index = npt.NDArray[np.int64]
 
@@ -53,7 +55,7 @@ class Table(NamedTuple):
     states: float
     #: Whether the states are not declared, and what the event then says of the lumps.
     open: bool
-    missing: Missing
+    missing: event.Missing
     #: log(K/δ).
     log_inverse: float
 
@@ -69,17 +71,12 @@ def table_of(
     """
     start, count, times = [0], [], []
     for row in rows:
-        mode = max(row, key=lambda y: (row[y], -y))
-        classes: dict[float, int] = {}
-        for y, number in row.items():
-            if y != mode and number > 0:
-                classes[number] = classes.get(number, 0) + 1
-        unseen = size - 1 - sum(classes.values())
-        if unseen and not open_states:
-            classes[0.0] = unseen
-        ordered = sorted(classes, reverse=True)
-        count += [row[mode], *ordered]
-        times += [1, *(classes[number] for number in ordered)]
+        known = sorted((number for number in row.values() if number > 0), reverse=True)
+        classes = Counter(known[1:])
+        if size > len(known) and not open_states:
+            classes[0.0] = size - len(known)
+        count += [known[0], *classes]
+        times += [1, *classes.values()]
         start.append(len(count))
     first = np.array(start)
     counts, many = np.array(count, dtype=np.float64), np.array(times, dtype=np.float64)
@@ -92,25 +89,25 @@ def table_of(
     estimate = (counts + WEIGHT / size) / (exits + WEIGHT)[row_of]
     none = np.zeros(len(rows))
     mass, heavy, smooth = none, none, none
-    missing = Missing(none, np.zeros((1, len(rows))), np.zeros(1))
+    missing = event.Missing(none, np.zeros((1, len(rows))), np.zeros(1))
     if open_states:
-        weight = row_weight(int(alike.sum()) + len(muted))
-        level = log_inverse - math.log(SEEN * weight)
-        low, high = seen_boxes(counts, exits[row_of], missing_steps[row_of], level)
-        missing = missing_mass(exits, missing_steps, labels, muted, log_inverse, weight, level, alike)
+        weight = event.row_weight(int(alike.sum()) + len(muted))
+        level = log_inverse - math.log(event.SEEN * weight)
+        low, high = event.seen_boxes(counts, exits[row_of], missing_steps[row_of], level)
+        missing = event.missing_mass(exits, missing_steps, labels, muted, log_inverse, weight, level, alike)
         # A label that a hole may have reached is as heavy as the box of so many steps allows.
-        met = seen_boxes(np.maximum(1.0, missing_steps), exits + missing_steps, none, level)[1]
-        heavy = np.where(missing_steps > 0.0, met, heaviest(exits, level))
-        mass = np.minimum(missing.mass, 1.0 - np.add.reduceat(many * low, first[:-1]) + 1e-12)
+        met = event.seen_boxes(np.maximum(1.0, missing_steps), exits + missing_steps, none, level)[1]
+        heavy = np.where(missing_steps > 0.0, met, event.heaviest(exits, level))
+        mass = np.minimum(missing.mass, 1.0 - np.add.reduceat(many * low, first[:-1]) + event.SLACK)
         heavy = np.minimum(heavy, mass)
         smooth = exits * (size - labels) * (WEIGHT / size / (exits + WEIGHT)) ** 2
     else:
         # While one successor alone was seen, p_1 ≤ 1 − p_y makes R_x1 at least R_xy. Their sum is at most e^level.
         alone = ((counts[first[:-1]] == exits) & (missing_steps == 0))[row_of] & ((counts == 0) | (size == 2))
-        level = log_inverse + 2.0 * math.log(size) - math.log(SINGLE) - math.log(2.0) * alone
-        low, high = boxes(counts, exits[row_of], missing_steps[row_of], level)
+        level = log_inverse + 2.0 * math.log(size) - math.log(event.SINGLE) - math.log(2.0) * alone
+        low, high = event.boxes(counts, exits[row_of], missing_steps[row_of], level)
     least = np.add.reduceat(many * low, first[:-1])
-    high = np.maximum(low, np.minimum(high, 1.0 - (least[row_of] - low) + 1e-12))
+    high = np.maximum(low, np.minimum(high, 1.0 - (least[row_of] - low) + event.SLACK))
     found = Table(
         first, row_of, counts, many, exits, missing_steps, alike, low, high, estimate, exits, labels, mass, heavy,
         smooth, muted, float(size), open_states, missing, log_inverse,
@@ -141,4 +138,4 @@ def box_loss(table: Table) -> Array:
     lump = np.maximum(0.0, table.mass * (table.exits * table.heavy - nu)) + table.smooth
     found = nu + lump + np.add.reduceat(table.times * np.maximum(*ends), table.start[:-1])
     size = np.abs(nu) + np.abs(lump) + np.add.reduceat(table.times * np.maximum(*map(np.abs, ends)), table.start[:-1])
-    return np.asarray(np.minimum(2.0 * table.exits, found + RELATIVE * size))
+    return np.asarray(np.minimum(2.0 * table.exits, found + event.RELATIVE * size))
