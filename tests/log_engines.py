@@ -1,19 +1,24 @@
-"""One log brought to every place that ``count_transitions`` can count it at."""
+"""One log brought to every place where it can be counted: by ``count_transitions``, or by a database itself."""
 
 import csv
 import datetime
 import gzip
 import io
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 import pandas as pd
+import psycopg
 import sqlalchemy as sa
 from reference_logs import Row
+
+import chainscout as cs
 
 NAMES = ("id", "at", "what", "part", "nth")
 
@@ -64,33 +69,59 @@ _TYPES = {
 }
 
 
-def write_table(rows: Sequence[Row], address: str, name: str = "log") -> str:
-    """The rows as a table of a database; returns its name."""
-    address = address.replace("postgresql://", "postgresql+psycopg://")
-    engine = sa.create_engine(address)
-    kinds = [
-        _TYPES[next((type(value) for value in values if value is not None), int)] for values in columns(rows).values()
-    ]
-    table = sa.Table(name, sa.MetaData(), *(sa.Column(n, kind()) for n, kind in zip(NAMES, kinds, strict=True)))
+class Database(NamedTuple):
+    """A table of a database, which its own driver asks. ``types``: what ``counting_sql`` must be told."""
+
+    dialect: str
+    address: str
+    table: str
+    types: dict[str, str]
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        connection: Any = sqlite3.connect(self.address) if self.dialect == "sqlite" else psycopg.connect(self.address)
+        with closing(connection):
+            return list(connection.execute(statement).fetchall())
+
+
+def write_table(
+    rows: Sequence[Any], dialect: str, address: str, names: Sequence[str] = NAMES, name: str = "log"
+) -> Database:
+    """The rows as a table of a database: a file of SQLite, or a PostgreSQL server."""
+    url = f"sqlite:///{address}" if dialect == "sqlite" else address.replace("postgresql:", "postgresql+psycopg:")
+    engine = sa.create_engine(url)
+    types = [next((type(value) for value in values if value is not None), int) for values in zip(*rows, strict=True)]
+    table = sa.Table(name, sa.MetaData(), *(sa.Column(n, _TYPES[t]()) for n, t in zip(names, types, strict=True)))
     with engine.begin() as connection:
         table.drop(connection, checkfirst=True)
         table.create(connection)
-        if rows:
-            connection.execute(sa.insert(table), [dict(zip(NAMES, row, strict=True)) for row in rows])
+        places = [f"c{i}" for i in range(len(names))]  # some names cannot be those of parameters
+        insert = sa.insert(table).values({n: sa.bindparam(c) for n, c in zip(names, places, strict=True)})
+        connection.execute(insert, [dict(zip(places, row, strict=True)) for row in rows])
     engine.dispose()
-    return name
+    floats = {column: "float" for column, kind in zip(names, types, strict=True) if kind is float}
+    return Database(dialect, address, name, floats)
 
 
-def places(rows: Sequence[Row], directory: Path, postgres: str) -> Iterator[tuple[str, Any, str | None]]:
-    """(what it is, ``where``, ``table``) for every place there is on one machine without a cluster."""
-    yield "arrays", objects(rows), None
-    yield "data frame", pd.DataFrame(objects(rows)), None
-    yield "Parquet", write_parquet(rows, directory / "log.parquet"), None
+def counted(where: Any, *, states: Any = None, missing: str = "error", **options: Any) -> cs.logs.TransitionCounts:
+    """The counts of a log, wherever it is."""
+    if not isinstance(where, Database):
+        return cs.count_transitions(where, states=states, missing=missing, **options)
+    statement = cs.logs.counting_sql(where.table, dialect=where.dialect, types=where.types, **options)
+    steps = {name: options[name] for name in ("lag", "sliding") if name in options}
+    return cs.logs.read_counts(where.rows(statement), states=states, missing=missing, **steps)
+
+
+def places(rows: Sequence[Row], directory: Path) -> Iterator[tuple[str, Any]]:
+    """(what it is, ``where``) for every place of ``count_transitions`` without a cluster."""
+    yield "data frame", pd.DataFrame(objects(rows))
+    yield "Parquet", write_parquet(rows, directory / "log.parquet")
     half = len(rows) // 2
     if half:
-        parts = [write_csv(rows[:half], directory / "a.csv.gz"), write_csv(rows[half:], directory / "b.csv.gz")]
-        yield "CSV", parts, None
-    yield "JSON lines", write_json(rows, directory / "log.jsonl"), None
-    sqlite = f"sqlite:///{directory / 'log.db'}"
-    yield "SQLite", sqlite, write_table(rows, sqlite)
-    yield "PostgreSQL", postgres, write_table(rows, postgres)
+        yield "CSV", [write_csv(rows[:half], directory / "a.csv.gz"), write_csv(rows[half:], directory / "b.csv.gz")]
+    yield "JSON lines", write_json(rows, directory / "log.jsonl")
+
+
+def databases(rows: Sequence[Row], directory: Path, postgres: str) -> Iterator[Database]:
+    """The databases that count a log themselves."""
+    yield write_table(rows, "sqlite", str(directory / "log.db"))
+    yield write_table(rows, "postgresql", postgres)

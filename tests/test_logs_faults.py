@@ -1,22 +1,18 @@
 """Whatever is wrong with a log or with where it is: one sentence, and never a part passed off as the whole."""
 
-import contextlib
 import datetime
 import gzip
 import re
 import resource
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import log_engines
 import numpy as np
+import pandas as pd
 import pytest
-import sqlalchemy as sa
 from postgres import Server, postgres  # noqa: F401
 from reference_logs import Row
 
@@ -29,7 +25,7 @@ ROWS = [Row(f"c{i % 7}", i, f"s{i * i % 5}") for i in range(5_000)]
 
 def refused(where: Any, kind: type[ChainscoutError] = LogError, **options: Any) -> str:
     with pytest.raises(kind) as caught:
-        cs.count_transitions(where, **(NAMES | options))
+        log_engines.counted(where, **(NAMES | options))
     text = str(caught.value)
     assert "\n" not in text
     assert len(text) < 600
@@ -37,33 +33,43 @@ def refused(where: Any, kind: type[ChainscoutError] = LogError, **options: Any) 
 
 
 @pytest.mark.parametrize(
-    ("rows", "options", "text"),
+    ("rows", "options", "text", "told"),
     [
         ([Row("b", 1, 0), Row("a", 4, 0), Row("a", 3, 1), Row("a", 3, 0), Row("b", 1, 0)], {},
          "chain 'a' has two rows at at = 3, and which came first is not known: name the column that says it, "
-         "with order= (--order)"),
+         "with order= (--order)", "chain 'a' has rows at the same time, and which came first is not known: name the column"
+         " that says it, with order= (--order); or rows lack a time, a path or an order (1 row)"),
         ([Row("a", 1, 0, 0, 5), Row("a", 1, 1, 0, 5)], {"order": "nth"},
-         "chain 'a' has two rows at at, nth = 1 that are equal in the order column too"),
+         "chain 'a' has two rows at at, nth = 1 that are equal in the order column too",
+         "chain 'a' has rows at the same time, and which came first"),
         ([Row("b", 1, None), Row("a", 2, 0), Row("a", 7, None), Row("a", 6, None)], {},
-         "chain 'a' has no state in column 'what' at at = 6; missing='break' (--missing break) begins a new path"),
-        ([Row("a", 1, 0), Row(None, 2, 0)], {}, "every row needs a chain, but 1 row has none in column 'id'"),
+         "chain 'a' has no state in column 'what' at at = 6; missing='break' (--missing break) begins a new path",
+         "chain 'a' has no state in 2 rows; missing='break' (--missing break) begins a new path after such rows"),
+        ([Row("a", 1, 0), Row(None, 2, 0)], {}, "every row needs a chain, but 1 row has none in column 'id'",
+         "every row needs a chain, but 1 row has none"),
         ([Row("a", 1, 0), Row("a", None, 0), Row("a", None, 1)], {},
-         "every row needs a time, but 2 rows have none in column 'at'"),
+         "every row needs a time, but 2 rows have none in column 'at'",
+         "or rows lack a time, a path or an order (2 rows)"),
         ([Row("a", 1, 0), Row("a", 2, 0, None)], {"path": "part"},
-         "every row needs a path, but 1 row has none in column 'part'"),
+         "every row needs a path, but 1 row has none in column 'part'",
+         "or rows lack a time, a path or an order (1 row)"),
         ([Row("a", 1, 0), Row("a", 2, 0, 0, None)], {"order": "nth"},
-         "every row needs an order, but 1 row has none in column 'nth'"),
+         "every row needs an order, but 1 row has none in column 'nth'",
+         "or rows lack a time, a path or an order (1 row)"),
     ],
 )  # fmt: skip
 def test_rows_that_cannot_be_counted(
     rows: list[Row],
     options: dict[str, Any],
     text: str,
+    told: str,
     tmp_path: Path,
     postgres: Server,  # noqa: F811
 ) -> None:
-    for what, where, table in log_engines.places(rows, tmp_path, postgres.address):
-        assert text in refused(where, table=table, **options), what
+    for what, where in log_engines.places(rows, tmp_path):
+        assert text in refused(where, **options), what
+    for database in log_engines.databases(rows, tmp_path, postgres.address):
+        assert told in refused(database, **options), database.dialect
 
 
 def test_ties_in_different_paths_are_none(tmp_path: Path) -> None:
@@ -74,7 +80,7 @@ def test_ties_in_different_paths_are_none(tmp_path: Path) -> None:
     refused(path)
 
 
-FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
+FRAME = pd.DataFrame({"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]})
 
 
 @pytest.mark.parametrize(
@@ -90,16 +96,15 @@ FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
         (FRAME, {"gap": datetime.timedelta(-1)}, "must not be negative"),
         (FRAME, {"gap": datetime.timedelta(1)}, "must be a number, since the time column 'at' holds whole numbers"),
         (FRAME, {"time": "what"}, "the time column 'what' must hold numbers or times, which have one order everywhere"),
-        (FRAME, {"table": "events"}, "only a log in a database or on Spark has a table"),
-        (FRAME | {"at": [1]}, {}, "the columns of a log must be equally long, not {'id': 2, 'at': 1, 'what': 2}"),
-        (FRAME | {"what": [b"x", b"y"]}, {}, "must hold text, numbers or times, not values of type"),
-        (FRAME | {"what": [["x"], ["y"]]}, {}, "must hold text, numbers or times, not ['x']"),
-        (FRAME | {"what": np.array([1, "x"], dtype=object)}, {}, "mixes values that have no order"),
-        (FRAME | {"what": [1, "x"]}, {}, "mixes values that have no order"),
-        ("postgresql://host/name", {}, "needs the name of its table, not None"),
-        ("nonsense://host/name", {"table": "t"}, "a database's address looks like"),
-        (17, {}, "a log must be a file, a list of files, a database's address, a Spark session, an Arrow stream"),
+        (FRAME.assign(what=[b"x", b"y"]), {}, "holds nested or binary values; text, numbers or times are needed"),
+        (FRAME.assign(what=[["x"], ["y"]]), {}, "holds nested or binary values; text, numbers or times are needed"),
+        (FRAME.assign(what=np.array([1, "x"], dtype=object)), {}, "mixes values that have no order"),
+        (FRAME.assign(id=[*"ab"], what=[1, "x"]), {}, "mixes values that have no order"),
+        ("postgresql://me:secret@host/name", {}, "run cs.logs.counting_sql(…) there, and give its rows to cs.logs."),
+        (17, {}, "a log must be a file, a list of files, a data frame (of pandas, polars or Spark) or an Arrow stream"),
         ([], {}, "a log must be a file, a list of files"),
+        (FRAME.to_dict("list"), {}, "columns of arrays fit into pandas.DataFrame(columns), and walks into cs.Paths."),
+        ([[0, 1, 0]], {}, "and walks into cs.Paths.from_walks(walks)"),
         ("log.xlsx", {}, "a log's file must end in one of .parquet, .pq, .csv"),
         ("logs/", {}, "a directory is given as a pattern such as 'logs/*.parquet'"),
         (["a.csv", "b.parquet"], {}, "all files of a log must have one format"),
@@ -109,22 +114,55 @@ FRAME = {"id": ["a", "a"], "at": [1, 2], "what": ["x", "y"]}
     ],
 )  # fmt: skip
 def test_arguments(where: Any, options: dict[str, Any], text: str) -> None:
-    if isinstance(where, dict):
-        options = {"table": None} | options
-    if options.get("table") and isinstance(where, dict):
-        assert text in refused("a.csv", InputError, **options)
-        return
-    assert text in refused(where, InputError, **options)
+    found = refused(where, InputError, **options)
+    assert text in found
+    assert "secret" not in found
 
 
-def test_columns_need_names_and_paths_have_none(tmp_path: Path) -> None:
-    for where in ("log.csv", tmp_path):
-        with pytest.raises(InputError, match="needs their names: chain=, time= and state="):
-            cs.count_transitions(where)
-    with pytest.raises(InputError, match="arrays of states have neither gap, path, order nor table"):
-        cs.count_transitions([[0, 1]], gap=3)
-    for where in (5, ["ab", [0]], [[[0, 1]]], {}):
-        with pytest.raises(InputError):
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"table": ""}, "table must be the name of a table or view, not ''"),
+        ({"dialect": "dbase"}, "dialect must be one that SQLAlchemy knows, such as postgresql"),
+        ({"dialect": None}, "dialect must be one that SQLAlchemy knows, such as postgresql"),
+        ({"types": {"waht": "float"}}, "types names the column 'waht', which is not read (did you mean what?)"),
+        ({"types": {"what": "array"}}, "the type of column 'what' must be one of integer, float, decimal, boolean"),
+        ({"types": {"at": "text"}}, "the time column 'at' must hold numbers or times"),
+        ({"types": {"at": "integer"}, "gap": "1h"}, "gap (a longer step in time begins a new path) must be a number"),
+        ({"lag": 0}, "lag (how many steps lie between the two states of a transition) must be a whole number"),
+    ],
+)
+def test_arguments_of_a_statement(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        cs.logs.counting_sql(**({"table": "log", "dialect": "postgresql"} | NAMES | options))
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "text"),
+    [
+        ([("a", None, "x", 1)], {}, "rows must be (chain, from, to, count, faults), as the statement of counting_sql"),
+        (
+            [{"chain": 1, "previous": 2, "state": 3, "number": 4, "faults": 5}],
+            {},
+            "rows must be (chain, from, to, count",
+        ),
+        ([1], {}, "rows must be (chain, from, to, count, faults)"),
+        ([("a", None, "x", 1, 0), ("a", "x", 1, 1, 0)], {}, "the states mix values that have no order"),
+        ([("a", None, "x", 1, 0), (1, "x", "x", 1, 0)], {}, "the chains mix values that have no order"),
+        ([], {"missing": "skip"}, "missing must be one of error, break, not 'skip'"),
+        ([], {"lag": 0}, "lag (how many steps lie between the two states of a transition) must be a whole number"),
+    ],
+)
+def test_rows_that_no_statement_gave(rows: list[Any], options: dict[str, Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        cs.logs.read_counts(rows, **options)
+    assert text in str(caught.value)
+
+
+def test_columns_need_names() -> None:
+    for where in ("log.csv", FRAME, [[0, 1]]):
+        with pytest.raises(InputError, match=r"needs their names: chain=, time= and state=; walks in memory are count"):
             cs.count_transitions(where)
 
 
@@ -163,72 +201,6 @@ def test_a_bad_line_of_json(tmp_path: Path) -> None:
     path = Path(log_engines.write_json(ROWS, tmp_path / "log.jsonl"))
     path.write_text(path.read_text() + '{"id": "c1", "at": 5')
     assert "Malformed JSON" in refused(str(path))
-
-
-def test_a_database_that_cannot_be_used(tmp_path: Path, postgres: Server) -> None:  # noqa: F811
-    assert "cannot be reached" in refused("postgresql://nobody@127.0.0.1:1/x", table="log")
-    assert "no such table or view" in refused(postgres.address, InputError, table="nowhere")
-    assert "no such table or view" in refused(f"sqlite:///{tmp_path / 'new.db'}", InputError, table="nowhere")
-    (tmp_path / "text.db").write_text("this is not a database" * 100)
-    assert "not a database" in refused(f"sqlite:///{tmp_path / 'text.db'}", table="log")
-    secret = refused("postgresql://me:secret@127.0.0.1:1/x", table="log")
-    assert "secret" not in secret
-
-
-@contextlib.contextmanager
-def cutting_proxy(path: str, after: int) -> Iterator[int]:
-    """A port that leads to the server's socket and goes dead after so many bytes from it."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def pump(source: socket.socket, sink: socket.socket, limit: float) -> None:
-        passed = 0
-        with contextlib.suppress(OSError):
-            while data := source.recv(4096):
-                passed += len(data)
-                if passed > limit:
-                    break
-                sink.sendall(data)
-        for end in (source, sink):
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-
-    def serve() -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = listener.accept()
-                server = socket.socket(socket.AF_UNIX)
-                server.connect(path)
-                for ends in ((client, server, np.inf), (server, client, after)):
-                    threading.Thread(target=pump, args=ends, daemon=True).start()
-
-    threading.Thread(target=serve, daemon=True).start()
-    try:
-        yield listener.getsockname()[1]
-    finally:
-        listener.close()
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning", "ignore::ResourceWarning")
-def test_a_database_that_goes_away_half_way(postgres: Server) -> None:  # noqa: F811
-    """The connection dies while the rows of the answer travel: there are a hundred thousand."""
-    engine = sa.create_engine(postgres.address.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.begin() as connection:
-        connection.execute(sa.text("DROP TABLE IF EXISTS large"))
-        connection.execute(
-            sa.text(
-                "CREATE TABLE large AS SELECT i % 50000 AS id, i AS at, i % 3 AS what"
-                " FROM generate_series(1, 150000) AS i"
-            )
-        )
-    engine.dispose()
-    with cutting_proxy(postgres.socket, 10**9) as port:
-        assert (
-            len(cs.count_transitions(f"postgresql://postgres@127.0.0.1:{port}/postgres", table="large", **NAMES))
-            == 50_000
-        )
-    with cutting_proxy(postgres.socket, 1_000_000) as port:
-        text = refused(f"postgresql://postgres@127.0.0.1:{port}/postgres", table="large")
-    assert "the database failed, and nothing was counted" in text
 
 
 CHILD = """

@@ -11,6 +11,7 @@ import log_engines
 import numpy as np
 import pytest
 import reference_logs
+from chainscout.logs.allocation import next_samples
 from click.testing import CliRunner
 from reference_logs import Row
 
@@ -19,7 +20,6 @@ from chainscout.certificates.mixture import bound_from_exits
 from chainscout.cli import main
 from chainscout.errors import CorrelatedCountsWarning, InputError, LogError
 from chainscout.installation import extra_command
-from chainscout.logs.allocation import next_samples
 from chainscout.numerals import bound
 
 NAMES: dict[str, Any] = {"chain": "id", "time": "at", "state": "what"}

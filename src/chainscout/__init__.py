@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import policies, problems, sources
+    from . import logs, policies, problems, sources
     from .answers import Answer, Cost, LongRunShare, PassageTime, Reach, answer
     from .certificates import Certificate, Estimate, certify
     from .chains import MarkovChain
@@ -51,6 +51,7 @@ __all__ = [
     "count_transitions",
     "diagnose",
     "learn",
+    "logs",
     "loss",
     "plan",
     "policies",
@@ -92,7 +93,7 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f".{_HOMES[name]}", __name__), name)
-    if name in ("policies", "problems", "sources"):
+    if name in ("logs", "policies", "problems", "sources"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -1,19 +1,18 @@
-"""``count_transitions``: finds the engine for a log, lets it count, and returns complete counts."""
+"""``count_transitions`` and its kin: counts and paths of logs, and the statement that makes counts elsewhere."""
 
 import datetime
 import os
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ..errors import CorrelatedCountsWarning, InputError
+from ..errors import CorrelatedCountsWarning, InputError, MissingExtraError
 from ..paths import Paths
-from ..validation import duration, one_of, real_number, shown, whole_number
-from . import arrays, walks
-from .request import MISSING, CountRequest, is_session, is_stream, is_table
-from .results import States, Store, TransitionCounts
-from .spool import Spool
+from ..validation import one_of, shown
+from .request import MISSING, CountRequest, checked_lag
+from .results import States, TransitionCounts
+
+__all__ = ["count_transitions", "counting_sql", "read_counts", "read_paths"]
 
 
 def count_transitions(
@@ -24,12 +23,11 @@ def count_transitions(
     state: str | None = None,
     path: str | None = None,
     order: str | None = None,
-    table: str | None = None,
     lag: int = 1,
     sliding: bool = False,
     gap: float | str | datetime.timedelta | None = None,
     missing: str = "error",
-    states: int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None = None,
+    states: States = None,
     memory_limit: str | None = None,
     threads: int | None = None,
     temp_directory: str | os.PathLike[str] | None = None,
@@ -37,44 +35,22 @@ def count_transitions(
     """Counts the transitions of every chain of a log.
 
     ``where`` is a file or a pattern such as ``logs/*.parquet`` (Parquet, CSV, JSON lines; ``.gz``, ``.zst``), or a list
-    of them; a database's address and its ``table``; a Spark session or a ``spark://`` address and a ``table`` (a table,
-    a view, or files the cluster sees); a pandas frame or a mapping of columns; anything with the Arrow C stream
-    protocol (a pyarrow table or reader, a polars frame, lazy or not, a DuckDB relation); or, without columns, paths: an
-    array, a list of arrays of one chain, or a mapping from names to these.
+    of them; a pandas frame; anything with the Arrow C stream protocol (a pyarrow table or reader, a polars frame, lazy
+    or not, a DuckDB relation); or a Spark data frame, which is counted on its cluster.
 
     ``chain``, ``time``, ``state``, ``path``, ``order``, ``lag``, ``sliding``, ``gap`` and ``missing`` are those of
     ``CountRequest``. Rows may come in any order. Rows of equal time are an error unless ``order`` names a column that
     says which came first. ``gap`` is a number if ``time`` is a number; for a column of times it is a text such as
     ``"30min"``, or a timedelta. ``states`` lists the states of all chains, or of each chain. Without it, the states are
     those that occur, and certificates hold whatever other states there may be. ``memory_limit``, ``threads`` and
-    ``temp_directory`` are for DuckDB. It counts files and streams, and keeps the counts of all logs that are not in
-    memory.
+    ``temp_directory`` are for DuckDB, which counts all logs but Spark's, and keeps the counts of all.
     """
-    one_of(missing, "missing", MISSING)
-    whole_number(lag, "lag", meaning="how many steps lie between the two states of a transition")
-    if sliding and lag > 1:
-        warnings.warn(
-            f"transitions counted with a sliding lag of {lag} overlap: they are correlated, and no certificate holds"
-            " for them",
-            CorrelatedCountsWarning,
-            stacklevel=2,
-        )
-    request, paths = _request(
-        chain, time, state, path, order, table, lag=int(lag), sliding=bool(sliding), gap=gap, missing=missing
+    request = CountRequest.checked(
+        chain=chain, time=time, state=state, path=path, order=order, lag=lag, sliding=sliding, gap=gap, missing=missing
     )
-    if paths:
-        return _results(arrays.count(_paths(where), request), request, states)
-    if not is_stream(where) and is_table(where):
-        return _results(arrays.count(arrays.from_table(where, request), request), request, states)
-    spool = Spool(memory_limit, threads, temp_directory)
-    from . import engines  # its packages are optional
-
-    try:
-        engines.count(spool, where, table, request)
-    except BaseException:
-        spool.close()
-        raise
-    return _results(spool, request, states)
+    _warn_if_overlapping(request.lag, request.sliding)
+    spool = _optional().count(where, request, memory_limit, threads, temp_directory)
+    return TransitionCounts(spool, lag=request.lag, correlated=request.correlated, states=states)
 
 
 def read_paths(
@@ -85,7 +61,6 @@ def read_paths(
     state: str | None = None,
     path: str | None = None,
     order: str | None = None,
-    table: str | None = None,
     gap: float | str | datetime.timedelta | None = None,
     missing: str = "error",
     states: States = None,
@@ -99,73 +74,80 @@ def read_paths(
     known. Draws of several paths that start at the same moment are taken in the order of the paths. It is assumed that
     no path ended because of the state that would have come next.
     """
-    one_of(missing, "missing", MISSING)
-    request, arrays_only = _request(chain, time, state, path, order, table, gap=gap, missing=missing)
-    if arrays_only or (not is_stream(where) and is_table(where)):
-        rows = _paths(where) if arrays_only else arrays.from_table(where, request)
-        return walks.paths_of(walks.gathered(arrays.steps(rows, request)), states, untyped=False)
-    spool = Spool(memory_limit, threads, temp_directory)
-    from . import engines  # its packages are optional
-
-    try:
-        found, untyped = engines.walk(spool, where, table, request)
-        return walks.paths_of(found, states, untyped)
-    finally:
-        spool.close()
+    request = CountRequest.checked(
+        chain=chain, time=time, state=state, path=path, order=order, gap=gap, missing=missing
+    )
+    found: dict[str, Paths] = _optional().walk(where, request, states, memory_limit, threads, temp_directory)
+    return found
 
 
-def _request(
-    chain: str | None,
-    time: str | None,
-    state: str | None,
-    path: str | None,
-    order: str | None,
-    table: str | None,
+def counting_sql(
+    table: str,
+    *,
+    dialect: str,
+    chain: str,
+    time: str,
+    state: str,
+    path: str | None = None,
+    order: str | None = None,
+    lag: int = 1,
+    sliding: bool = False,
+    gap: float | str | datetime.timedelta | None = None,
+    types: Mapping[str, str] | None = None,
+) -> str:
+    """The statement that counts a table where it is, in any database; ``read_counts`` takes the rows of its answer.
+
+    ``table``: the name of a table or view, such as ``events`` or ``lab.events``. ``dialect``: ``duckdb``, ``spark`` or
+    a name that SQLAlchemy knows, such as ``postgresql``, ``sqlite`` or ``mysql``. ``types``: the types of columns,
+    where they matter: ``float`` (NaN is then a missing value), ``date``, ``moment``, ``decimal`` or ``other`` (labels
+    of these types become text), ``integer``, ``boolean``, ``text``. The other arguments are those of
+    ``count_transitions``.
+    """
+    request = CountRequest.checked(
+        chain=chain, time=time, state=state, path=path, order=order, lag=lag, sliding=sliding, gap=gap
+    )
+    if not isinstance(table, str) or not table:
+        raise InputError(f"table must be the name of a table or view, not {shown(table)}")
+    statement: str = _optional().statement_for(table, dialect, request, types or {})
+    return statement
+
+
+def read_counts(
+    rows: Iterable[Sequence[Any]],
     *,
     lag: int = 1,
     sliding: bool = False,
-    gap: float | str | datetime.timedelta | None,
-    missing: str,
-) -> tuple[CountRequest, bool]:
-    """The request, and whether the log is arrays of states without columns."""
-    paths = chain is None and time is None and state is None
-    if paths and any(given is not None for given in (gap, path, order, table)):
-        raise InputError("arrays of states have neither gap, path, order nor table: these are for logs with columns")
-    request = CountRequest(
-        chain=arrays.ONLY if paths else _column(chain, "chain"),
-        time="step" if paths else _column(time, "time"),
-        state="state" if paths else _column(state, "state"),
-        path=None if path is None else _column(path, "path"),
-        order=None if order is None else _column(order, "order"),
-        lag=lag,
-        sliding=sliding,
-        gap=_checked_gap(gap),
-        missing=missing,
-    )
-    return request, paths
+    missing: str = "error",
+    states: States = None,
+) -> TransitionCounts:
+    """The counts that the statement of ``counting_sql`` made; ``rows``: the rows of its answer, in any order.
+
+    ``lag`` and ``sliding`` are those that the statement was made with. ``missing`` and ``states`` are those of
+    ``count_transitions``.
+    """
+    lag = checked_lag(lag)
+    one_of(missing, "missing", MISSING)
+    _warn_if_overlapping(lag, sliding)
+    return TransitionCounts(_optional().read(rows, missing), lag=lag, correlated=sliding and lag > 1, states=states)
 
 
-def _paths(where: Any) -> arrays.Paths:
-    if isinstance(where, str | Path) or is_session(where) or is_stream(where):
-        raise InputError("a log with columns needs their names: chain=, time= and state=")
-    return arrays.from_paths(where)
+def _warn_if_overlapping(lag: int, sliding: bool) -> None:
+    if sliding and lag > 1:
+        warnings.warn(
+            f"transitions counted with a sliding lag of {lag} overlap: they are correlated, and no certificate holds"
+            " for them",
+            CorrelatedCountsWarning,
+            stacklevel=3,
+        )
 
 
-def _results(store: Store, request: CountRequest, states: States) -> TransitionCounts:
-    return TransitionCounts(store, lag=request.lag, correlated=request.correlated, states=states)
+def _optional() -> Any:
+    """The module of the engines, whose packages are optional."""
+    try:
+        import duckdb  # noqa: F401
+        import sqlalchemy  # noqa: F401
+    except ImportError:
+        raise MissingExtraError("counting a log", "logs") from None
+    from . import _engines
 
-
-def _column(name: Any, role: str) -> str:
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{role} must be the name of a column, not {shown(name)}")
-    return name
-
-
-def _checked_gap(gap: Any) -> float | datetime.timedelta | None:
-    if gap is None:
-        return None
-    meaning = "a longer step in time begins a new path"
-    if isinstance(gap, str | datetime.timedelta):
-        return duration(gap, "gap", meaning=meaning)
-    number = real_number(gap, "gap", least=0.0, meaning=meaning)
-    return int(number) if number.is_integer() else number
+    return _engines

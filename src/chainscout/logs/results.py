@@ -8,8 +8,11 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
+from .. import predictions
 from ..certificates import Certificate, sharp
 from ..certificates.certificate import need_certifiable
 from ..certificates.mixture import bound_from_exits
@@ -18,8 +21,12 @@ from ..counts import Counts
 from ..errors import ChainscoutError, InputError, LogError
 from ..frames import frame
 from ..problems import Problem
-from ..validation import failure_probability, one_of, shown
-from .allocation import next_samples
+from ..validation import failure_probability, one_of, shown, whole_number
+
+if TYPE_CHECKING:
+    from ._spool import Spool
+
+__all__ = ["States", "TransitionCounts", "next_samples"]
 
 #: The states of all chains, or of each chain by its name; None for the states that occur in the log.
 States = int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None
@@ -37,15 +44,6 @@ def _shape(counts: Counts) -> Hashable:
     return counts.size, tuple(sorted(tuple(sorted(row.values())) for row in counts.rows().values()))
 
 
-class Store(Protocol):
-    """Holds the rows (chain, from, to, count), sorted by chain."""
-
-    def __len__(self) -> int: ...
-    def pairs(self) -> Iterator[tuple[Any, Any, Any, int]]: ...
-    def write_parquet(self, path: str) -> None: ...
-    def close(self) -> None: ...
-
-
 class TransitionCounts:
     """The counts of every chain of a log.
 
@@ -53,8 +51,8 @@ class TransitionCounts:
     come in the order of their ids. The counts are complete: a log that cannot be read to its end gives no counts.
     """
 
-    def __init__(self, store: Store, *, lag: int, correlated: bool, states: States) -> None:
-        self._store: Store | None = store
+    def __init__(self, store: "Spool", *, lag: int, correlated: bool, states: States) -> None:
+        self._store: Spool | None = store
         self._states = states
         #: The number of steps between the two states of a transition. The estimated matrix is P^lag.
         self.lag = lag
@@ -74,7 +72,7 @@ class TransitionCounts:
     def __len__(self) -> int:
         return len(self._open())
 
-    def _open(self) -> Store:
+    def _open(self) -> "Spool":
         if self._store is None:
             raise InputError("these counts were closed, and their temporary files are gone")
         return self._store
@@ -203,3 +201,29 @@ class TransitionCounts:
             return "TransitionCounts(closed)"
         number = len(self)
         return f"TransitionCounts({number} chain{'s' * (number != 1)}, lag {self.lag})"
+
+
+def next_samples(problem: Problem, transitions: Mapping[str, int], budget: int) -> dict[str, int]:
+    """Divides the next ``budget`` observations so that T_k + n_k comes as close as possible to the best shares τ_k.
+
+    ``problem`` holds the estimates, ``transitions`` the T_k so far. E[max_k L_k] is smallest for T_k + n_k ∝ τ_k
+    (MATH §6). Chains that already have more than their share get nothing. The level c with
+    Σ_k max(0, c·τ_k − T_k) = n is found by filling the chains in the order of T_k/τ_k.
+    """
+    whole_number(budget, "budget", meaning="the observations to come")
+    share = predictions.shares(problem, "oracle-max")
+    known = np.array([transitions[name] for name in problem.names], dtype=np.float64)
+    full = np.divide(known, share, out=np.full(len(share), np.inf), where=share > 0)
+    order = np.argsort(full, kind="stable")
+    for number in range(len(order), 0, -1):
+        filled = order[:number]
+        level = (budget + known[filled].sum()) / share[filled].sum()
+        if number == 1 or level >= full[filled[-1]]:
+            break
+    exact = np.maximum(0.0, level * share - known)
+    exact[order[number:]] = 0.0
+    # Whole numbers with the sum of the exact ones: the largest remainders are rounded up.
+    whole = np.floor(exact).astype(np.int64)
+    up = np.argsort(whole - exact, kind="stable")[: budget - int(whole.sum())]
+    whole[up] += 1
+    return dict(zip(problem.names, whole.tolist(), strict=True))

@@ -6,16 +6,15 @@ import os
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import duckdb
 
 from ..errors import InputError, LogError
 from ..validation import shown
-from .relation import Relation, relation_kinds
+from ._spool import Spool, guarded
+from ._tables import Relation, relation_kinds
 from .request import CountRequest, Kind
-from .spool import Spool, guarded
-
-if TYPE_CHECKING:
-    import duckdb
 
 #: The end of a file's name → its format. The end of a compression may follow.
 FORMATS = {
@@ -33,14 +32,13 @@ COMPRESSED = (".gz", ".zst")
 class Files(Relation):
     """One log in one or more files of one format."""
 
-    text_times = True
-
     def __init__(self, spool: Spool, paths: Sequence[str], request: CountRequest) -> None:
         super().__init__(spool, shown(paths[0]) if len(paths) == 1 else f"{len(paths)} files from {shown(paths[0])} on")
         formats = {path: file_format(path) for path in paths}
         if len(set(formats.values())) > 1:
             raise InputError(f"all files of a log must have one format, not {shown(formats)}")
         self.format = formats[paths[0]]
+        self.untyped = self.format == "csv"
         for path in paths:
             if not _matching(path):
                 raise LogError(f"there is no file {shown(path)}")
@@ -57,14 +55,10 @@ class Files(Relation):
                 self.kinds = relation_kinds(relation)
             elif self.format == "json":
                 relation = self._as_written(relation, list(paths), request)
-            relation.create_view("log", replace=True)
+            request.check(self.kinds, text_times=True)
+            relation.create_view("log")
 
-    @property
-    def untyped(self) -> bool:
-        """Whether the format has no types, so that '12' may be a number or a text."""
-        return self.format == "csv"
-
-    def _relation(self, paths: list[str], types: dict[str, str] | None = None) -> "duckdb.DuckDBPyRelation":
+    def _relation(self, paths: list[str], types: dict[str, str] | None = None) -> duckdb.DuckDBPyRelation:
         """The files as one relation; ``types``: the types of CSV's columns, or of all JSON columns that are read."""
         connection: Any = self.spool.connection
         if self.format == "parquet":
@@ -78,8 +72,8 @@ class Files(Relation):
         return relation
 
     def _as_written(
-        self, relation: "duckdb.DuckDBPyRelation", paths: list[str], request: CountRequest
-    ) -> "duckdb.DuckDBPyRelation":
+        self, relation: duckdb.DuckDBPyRelation, paths: list[str], request: CountRequest
+    ) -> duckdb.DuckDBPyRelation:
         """JSON labels that look like dates or UUIDs, or have no common type, are text."""
         if not self.kinds.keys() >= set(request.columns):
             return relation
@@ -93,9 +87,6 @@ class Files(Relation):
         relation = self._relation(paths, types)
         self.kinds = relation_kinds(relation)
         return relation
-
-    def close(self) -> None:
-        """Does nothing, because the spool holds everything."""
 
 
 def file_format(path: str) -> str:

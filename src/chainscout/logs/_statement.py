@@ -1,6 +1,6 @@
 """The SQL statement that counts transitions on every engine: a lag window and a group-by.
 
-It is built from expressions, never from text. SQLAlchemy quotes the names and binds the values for each engine, and
+It is built from expressions, never from text. SQLAlchemy quotes the names and writes the values for each engine, and
 nothing from a log gets into the statement.
 
 The rows of the answer are (chain, from, to, count, faults). ``from`` is null where a path begins in ``to``, so that one
@@ -9,17 +9,23 @@ rows that are tied with the row before, or lack a time, a path or an order.
 """
 
 import datetime
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql.compiler import GenericTypeCompiler, IdentifierPreparer
 
+from ..errors import InputError
+from ..validation import shown
 from .request import NATIVE, CountRequest, Kind
 
 Kinds = Mapping[str, Kind]
+#: One of the functions below that make statements.
+Build = Callable[[CountRequest, sa.FromClause, Kinds], sa.Select[Any]]
+
+#: The dialects in which NaN can be named and equals itself. In others a number needs no care.
+WITH_NAN = ("duckdb", "postgresql", "spark")
 
 
 class _SparkNames(IdentifierPreparer):
@@ -39,37 +45,37 @@ class _SparkTypes(GenericTypeCompiler):
 class _SparkDialect(DefaultDialect):
     preparer: Any = _SparkNames
     type_compiler_cls = _SparkTypes
-    paramstyle = "named"
-    default_paramstyle = "named"
 
 
-DUCKDB = DefaultDialect(paramstyle="qmark")
-SPARK = _SparkDialect()
+def as_text(build: Build, request: CountRequest, table: str, kinds: Kinds, dialect: str) -> str:
+    """The statement that ``build`` makes, with its values; dots in ``table`` follow a catalogue and a schema."""
+    place = _dialect(dialect)
+    quoted = ".".join(map(place.identifier_preparer.quote_identifier, table.split(".")))
+    if dialect.partition("+")[0] not in WITH_NAN:
+        kinds = {name: Kind.INTEGER if kind is Kind.FLOAT else kind for name, kind in kinds.items()}
+    statement = build(request, sa.table(sa.quoted_name(quoted, False)), kinds)
+    return str(statement.compile(dialect=place, compile_kwargs={"literal_binds": True}))
 
 
-def positional(statement: sa.Select[Any]) -> tuple[str, list[Any]]:
-    """The statement as text for DuckDB, and its values in order."""
-    compiled = statement.compile(dialect=DUCKDB)
-    return str(compiled), [compiled.params[name] for name in compiled.positiontup or ()]
-
-
-def named(statement: sa.Select[Any]) -> tuple[str, dict[str, Any]]:
-    """The statement as text for Spark, and its values by name."""
-    compiled = statement.compile(dialect=SPARK)
-    return str(compiled), dict(compiled.params)
-
-
-def table_named(name: str, schema: str | None = None) -> sa.TableClause:
-    """A table or view of exactly this name."""
-    return sa.table(sa.quoted_name(name, True), schema=None if schema is None else sa.quoted_name(schema, True))
+def _dialect(name: str) -> Any:
+    # Of the style of ':name', so that no '%' is doubled for a driver that would read it.
+    if name in ("duckdb", "spark"):
+        return (DefaultDialect if name == "duckdb" else _SparkDialect)(paramstyle="named")
+    try:
+        found: Any = sa.URL.create(name).get_dialect()
+        return found(paramstyle="named")
+    except (sa.exc.ArgumentError, TypeError):
+        raise InputError(
+            "dialect must be one that SQLAlchemy knows, such as postgresql, sqlite or mysql, or duckdb or spark, not"
+            f" {shown(name)}"
+        ) from None
 
 
 def counting(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Select[Any]:
     """Transitions, begun paths and faults of every chain."""
     log = _log(request, table, kinds)
     columns, window = log.c, _window(log)
-    before = sa.func.lag(columns.moment).over(**window)
-    broken = [] if request.gap is None else [columns.moment - before > sa.literal(request.gap, sa.types.NullType())]
+    broken = [] if request.gap is None else [_far(columns.moment, request.gap, window)]
     faults = sa.case((_fault(log), 1), else_=0).label("fault")
     if request.lag == 1:
         previous: Any = sa.func.lag(columns.state).over(**window)
@@ -91,8 +97,7 @@ def walking(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> sa.Sel
     columns, window = log.c, _window(log)
     begins: list[Any] = [sa.func.lag(columns.state).over(**window).is_(None)]
     if request.gap is not None:
-        before = sa.func.lag(columns.moment).over(**window)
-        begins.append(columns.moment - before > sa.literal(request.gap, sa.types.NullType()))
+        begins.append(_far(columns.moment, request.gap, window))
     path: Any = sa.literal_column("1")
     if request.path is not None:
         path = sa.func.dense_rank().over(partition_by=columns.chain, order_by=columns.path)
@@ -169,7 +174,8 @@ def _log(request: CountRequest, table: sa.FromClause, kinds: Kinds) -> Any:
 def _cell(name: str, kinds: Kinds) -> Any:
     """A column. NaN counts as missing."""
     column: Any = sa.column(sa.quoted_name(name, True))
-    return sa.func.nullif(column, sa.literal(math.nan, sa.types.NullType())) if kinds[name] is Kind.FLOAT else column
+    nan: Any = sa.cast(sa.literal("NaN", sa.String()), sa.Double())
+    return sa.func.nullif(column, nan) if kinds[name] is Kind.FLOAT else column
 
 
 def _label(name: str, kinds: Kinds) -> Any:
@@ -177,13 +183,17 @@ def _label(name: str, kinds: Kinds) -> Any:
 
 
 def _moment(request: CountRequest, kinds: Kinds) -> Any:
-    kind = kinds[request.time]
-    dated = kind is Kind.DATE and isinstance(request.gap, datetime.timedelta)
     column = _cell(request.time, kinds)
-    if dated or kind is Kind.TEXT:
-        # Without a SQLAlchemy type, so that the driver binds a gap in its own way.
-        column = sa.type_coerce(sa.cast(column, sa.TIMESTAMP()), sa.types.NullType())
-    return column
+    return sa.cast(column, sa.TIMESTAMP()) if kinds[request.time] is Kind.TEXT else column
+
+
+def _far(moment: Any, gap: float | datetime.timedelta, window: Any) -> Any:
+    """Whether more than ``gap`` lies between a row and the one before."""
+    before = sa.func.lag(moment).over(**window)
+    if isinstance(gap, datetime.timedelta):
+        # A sum, because the difference of two moments is no interval in some databases.
+        return moment > before + sa.literal_column(f"INTERVAL '{gap.total_seconds():.6f}' SECOND")
+    return moment - before > gap
 
 
 def _ordering(log: Any) -> list[Any]:
@@ -206,4 +216,6 @@ def _fault(log: Any) -> Any:
 
 
 def _first(rows: Any, condition: Any) -> sa.Select[Any]:
-    return sa.select(rows.c.chain, rows.c.moment).where(condition).order_by(rows.c.chain, rows.c.moment).limit(1)
+    # As text, because DuckDB needs one more package to make Python's moments with a time zone.
+    time = sa.cast(rows.c.moment, sa.String())
+    return sa.select(rows.c.chain, time).where(condition).order_by(rows.c.chain, rows.c.moment).limit(1)

@@ -12,7 +12,7 @@ from ..paths import START, Paths
 from ..validation import shown
 from .results import States
 
-#: Text that is a whole number in its usual form, as in ``spool``.
+#: Text that is a whole number in its usual form, as in ``_spool``.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 

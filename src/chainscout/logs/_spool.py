@@ -4,6 +4,7 @@ Memory stays under DuckDB's limit, however large the log or its table of counts 
 behind.
 """
 
+import itertools
 import os
 import shutil
 import tempfile
@@ -13,20 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import InputError, LogError, MissingExtraError
+from ..errors import InputError, LogError
 from ..validation import shown, whole_number
-from .request import Kind
 
 Pair = tuple[Any, Any, Any, int]
 
 #: Rows in one batch.
 BATCH = 50_000
-
-#: The SQL type of labels of each kind; all other kinds are already text.
-_TYPES = {Kind.INTEGER: "BIGINT", Kind.FLOAT: "DOUBLE", Kind.BOOLEAN: "BOOLEAN"}
 
 #: Whether every label is a whole number in its usual form, so that reading it as a number loses nothing.
 _WHOLE = r"bool_and(regexp_full_match({column}, '0|-?[1-9][0-9]{{0,17}}'))"
@@ -41,11 +39,6 @@ class Spool:
         threads: int | None = None,
         temp_directory: str | os.PathLike[str] | None = None,
     ) -> None:
-        try:
-            import duckdb
-            import sqlalchemy  # noqa: F401 - the statements that run in DuckDB, databases and Spark
-        except ImportError:
-            raise MissingExtraError("DuckDB, which reads files and keeps tables of counts,", "logs") from None
         if threads is not None:
             whole_number(threads, "threads", meaning="how many threads DuckDB may use")
         try:
@@ -82,55 +75,62 @@ class Spool:
         self.connection.close()
         self._remove()
 
-    def fill(self, chain: Kind, state: Kind, rows: Iterable[Sequence[Any]]) -> None:
-        """Stores the rows (chain, from, to, count, faults) of an engine that runs elsewhere."""
-        kinds = (chain, state, state)
-        columns = ", ".join(f"c{i} {_TYPES.get(kind, 'VARCHAR')}" for i, kind in enumerate(kinds))
-        self.connection.execute(f"CREATE TABLE found ({columns}, c3 BIGINT, c4 BIGINT)")
-        batch: list[Sequence[Any]] = []
-        for row in rows:
-            batch.append(row)
-            if len(batch) == BATCH:
-                self._insert(batch)
-                batch = []
-        self._insert(batch)
+    def fill(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Stores the rows (chain, from, to, count, faults) of a statement that ran elsewhere."""
+        # Labels are stored as text, and get their type when all of them have been seen.
+        self.connection.execute("CREATE TABLE found (c0 VARCHAR, c1 VARCHAR, c2 VARCHAR, c3 BIGINT, c4 BIGINT)")
+        kinds: dict[str, set[type]] = {"chain": set(), "state": set()}
+        rows = iter(rows)
+        while batch := list(itertools.islice(rows, BATCH)):
+            try:
+                chain, source, target, *numbers = zip(*batch, strict=True)
+                count, faults = ([int(number) for number in column] for column in numbers)
+            except (TypeError, ValueError):
+                raise InputError(
+                    "rows must be (chain, from, to, count, faults), as the statement of counting_sql gives them, not"
+                    f" such as {shown(batch[0])}"
+                ) from None
+            kinds["chain"].update(map(type, chain))
+            kinds["state"].update(map(type, source), map(type, target))
+            labels = [[None if label is None else str(label) for label in column] for column in (chain, source, target)]
+            columns: list[list[Any]] = [*labels, count, faults]
+            self.connection.register("batch", {f"c{i}": _objects(column) for i, column in enumerate(columns)})
+            self.connection.execute("INSERT INTO found SELECT * FROM batch")
+            self.connection.unregister("batch")
+        self._retype(_label_type("chain", kinds["chain"]), "c0")
+        self._retype(_label_type("state", kinds["state"]), "c1", "c2")
 
-    def _insert(self, rows: list[Sequence[Any]]) -> None:
-        if not rows:
-            return
-        batch = {f"c{i}": _objects(column) for i, column in enumerate(zip(*rows, strict=True))}
-        self.connection.register("batch", batch)
-        self.connection.execute("INSERT INTO found SELECT * FROM batch")
-        self.connection.unregister("batch")
+    def _retype(self, kind: str, *columns: str) -> None:
+        for column in columns:
+            self.connection.execute(f"ALTER TABLE found ALTER {column} TYPE {kind}")
 
-    def count_here(self, text: str, values: Sequence[Any]) -> None:
+    def count_here(self, text: str) -> None:
         """Runs the statement in this database."""
-        self.connection.execute(f"CREATE TABLE found(c0, c1, c2, c3, c4) AS {text}", values)
+        self.connection.execute(f"CREATE TABLE found(c0, c1, c2, c3, c4) AS {text}")
 
-    def streamed(self, text: str, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    def streamed(self, text: str) -> Iterator[Sequence[Any]]:
         """The rows of an answer, with one batch in memory at a time."""
-        answer = self.connection.execute(text, values)
+        answer = self.connection.execute(text)
         while rows := answer.fetchmany(BATCH):
             yield from rows
 
-    def faults(self) -> tuple[int, int]:
-        """How many rows are tied or lack a value, and how many lack a state."""
-        wrong, stateless = self._row(
-            "SELECT coalesce(sum(CASE WHEN c0 IS NULL THEN c3 ELSE c4 END), 0),"
-            " coalesce(sum(c3) FILTER (c2 IS NULL), 0) FROM found"
-        )
-        return int(wrong), int(stateless)
+    def faults(self) -> list[tuple[Any, int, int]]:
+        """The first chain with faults, if any: how many of its rows are tied or lack a value, and lack a state."""
+        return self.connection.execute(
+            "SELECT c0, coalesce(sum(CASE WHEN c0 IS NULL THEN c3 ELSE c4 END), 0)::BIGINT AS wrong,"
+            " coalesce(sum(c3) FILTER (c2 IS NULL), 0)::BIGINT AS stateless FROM found GROUP BY c0"
+            " HAVING wrong > 0 OR stateless > 0 ORDER BY wrong = 0, c0 NULLS FIRST LIMIT 1"
+        ).fetchall()
 
     def finish(self, untyped: bool = False) -> None:
         """Sorts the counts by chain. ``untyped``: the labels come from text, where '12' may mean a number."""
-        chain, source, target = "c0", "c1", "c2"
         if untyped:
             chains, states = self._row(f"SELECT {_WHOLE.format(column='c0')}, {_WHOLE.format(column='c2')} FROM found")
-            chain = "c0::BIGINT" if chains else chain
-            source, target = ("c1::BIGINT", "c2::BIGINT") if states else (source, target)
+            self._retype("BIGINT" if chains else "VARCHAR", "c0")
+            self._retype("BIGINT" if states else "VARCHAR", "c1", "c2")
         self.connection.execute(
-            f'CREATE TABLE counts AS SELECT {chain} AS "chain", {source} AS "from", {target} AS "to",'
-            ' c3::BIGINT AS "count" FROM found WHERE c2 IS NOT NULL AND c3 > 0 ORDER BY 1, 2 NULLS FIRST, 3'
+            'CREATE TABLE counts AS SELECT c0 AS "chain", c1 AS "from", c2 AS "to", c3::BIGINT AS "count" FROM found'
+            " WHERE c2 IS NOT NULL AND c3 > 0 ORDER BY 1, 2 NULLS FIRST, 3"
         )
         self.connection.execute("DROP TABLE found")
 
@@ -158,6 +158,17 @@ class Spool:
         self.connection.table("counts").write_parquet(path)
 
 
+def _label_type(what: str, kinds: set[type]) -> str:
+    """The SQL type of labels that have these Python types. Labels of other types are kept as text."""
+    kinds = kinds - {type(None)}
+    for name, types in (("BIGINT", {int}), ("DOUBLE", {int, float}), ("BOOLEAN", {bool})):
+        if kinds and kinds <= types:
+            return name
+    if len(kinds) > 1:
+        raise InputError(f"the {what}s mix values that have no order, such as text and numbers")
+    return "VARCHAR"
+
+
 def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
@@ -167,8 +178,6 @@ def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
 @contextmanager
 def guarded(what: str) -> Iterator[None]:
     """Raises DuckDB's errors as a ``LogError`` of one sentence about ``what``."""
-    import duckdb
-
     try:
         yield
     except duckdb.OutOfMemoryException as error:
