@@ -6,6 +6,7 @@ import re
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +38,9 @@ def refused(where: Any, kind: type[ChainscoutError] = LogError, **options: Any) 
     [
         ([Row("b", 1, 0), Row("a", 4, 0), Row("a", 3, 1), Row("a", 3, 0), Row("b", 1, 0)], {},
          "chain 'a' has two rows at at = 3, and which came first is not known: name the column that says it, "
-         "with order= (--order)", "chain 'a' has rows at the same time, and which came first is not known: name the column"
-         " that says it, with order= (--order); or rows lack a time, a path or an order (1 row)"),
+         "with order= (--order)",
+         "chain 'a' has rows at the same time, and which came first is not known: name the column that says it, "
+         "with order= (--order); or rows lack a time, a path or an order (1 row)"),
         ([Row("a", 1, 0, 0, 5), Row("a", 1, 1, 0, 5)], {"order": "nth"},
          "chain 'a' has two rows at at, nth = 1 that are equal in the order column too",
          "chain 'a' has rows at the same time, and which came first"),
@@ -158,6 +160,17 @@ def test_rows_that_no_statement_gave(rows: list[Any], options: dict[str, Any], t
     with pytest.raises(InputError) as caught:
         cs.logs.read_counts(rows, **options)
     assert text in str(caught.value)
+
+
+def test_rows_that_break_off_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def rows() -> Iterator[tuple[Any, ...]]:
+        yield from ((i, None, 0, 1, 0) for i in range(100_000))
+        raise ConnectionError("the server is gone")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(ConnectionError, match="the server is gone"):
+        cs.logs.read_counts(rows())
+    assert not list(tmp_path.iterdir())
 
 
 def test_columns_need_names() -> None:

@@ -8,24 +8,24 @@ from typing import Any
 
 import log_engines
 import numpy as np
+import pandas as pd
 import pytest
 import reference_logs
 from click.testing import CliRunner
 from hypothesis import given, settings
-from postgres import Server, postgres  # noqa: F401
 from reference_logs import Row
 from test_logs_agree import logs
 
 import chainscout as cs
 from chainscout.cli import main
 from chainscout.errors import InputError, LogError
-from chainscout.logs import read_paths, walks
+from chainscout.logs import _walks, read_paths
 
 NAMES = {"chain": "id", "time": "at", "state": "what", "path": "part", "order": "nth"}
 
 
-def read(where: Any, table: str | None = None, **options: Any) -> dict[str, cs.Paths]:
-    return read_paths(where, table=table, **(NAMES | {"missing": "break"} | options))
+def read(where: Any, **options: Any) -> dict[str, cs.Paths]:
+    return read_paths(where, **(NAMES | {"missing": "break"} | options))
 
 
 def literal(rows: list[Row], gap: int | None = None) -> dict[str, list[tuple[Any, ...]]]:
@@ -60,9 +60,9 @@ def shown(paths: cs.Paths) -> list[tuple[Any, ...]]:
 
 @given(rows=logs())
 @settings(max_examples=40, deadline=None)
-def test_arrays_agree_with_the_literal_order(rows: list[Row]) -> None:
+def test_frames_agree_with_the_literal_order(rows: list[Row]) -> None:
     for gap in (None, 2):
-        found = read(log_engines.objects(rows), gap=gap)
+        found = read(pd.DataFrame(log_engines.objects(rows)), gap=gap)
         assert {name: shown(paths) for name, paths in found.items()} == literal(rows, gap)
 
 
@@ -77,12 +77,12 @@ def some_rows() -> list[Row]:
     return [rows[j] for j in rng.permutation(len(rows))]
 
 
-def test_every_engine_gives_the_same_paths(postgres: Server) -> None:  # noqa: F811
+def test_every_engine_gives_the_same_paths() -> None:
     rows = some_rows()
     expected, counted = literal(rows, 3), reference_logs.counts(rows, gap=3)
     with tempfile.TemporaryDirectory() as directory:
-        for what, where, table in log_engines.places(rows, Path(directory), postgres.address):
-            found = read(where, table, gap=3)
+        for what, where in log_engines.places(rows, Path(directory)):
+            found = read(where, gap=3)
             assert {name: shown(paths) for name, paths in found.items()} == expected, what
             for name, paths in found.items():
                 assert paths.open_states
@@ -90,16 +90,18 @@ def test_every_engine_gives_the_same_paths(postgres: Server) -> None:  # noqa: F
                 assert not paths.late_losses(by_row=False).any()
 
 
-def test_walks_without_columns_and_given_states() -> None:
-    found = read_paths({"a": [[0, 1, 2], [2, 0]], "b": [1, 1]}, states=3)
+def test_given_states() -> None:
+    rows = [Row("a", t, state, p) for p, walk in enumerate([[0, 1, 2], [2, 0]]) for t, state in enumerate(walk)]
+    log = pd.DataFrame(log_engines.objects([*rows, Row("b", 0, 1), Row("b", 1, 1)]))
+    found = read(log, states=3)
     assert found["a"].size == 3
     assert not found["a"].open_states
     assert (found["a"].transitions, found["b"].transitions) == (3, 1)
-    assert read_paths([["x", "y"]], states={"chain": ["y", "x"]})["chain"].target.tolist() == [1, 0]
-    with pytest.raises(InputError, match="chain 'chain': 'z' is not among its states"):
-        read_paths([["x", "z"]], states=["x", "y"])
+    assert read(log, states=[2, 1, 0])["b"].target.tolist() == [1, 1]
+    with pytest.raises(InputError, match="chain 'a': 2 is not among its states"):
+        read(log, states=2)
     with pytest.raises(InputError, match="states must name the states of every chain"):
-        read_paths([["x"]], states={"other": ["x"]})
+        read(log, states={"a": 3})
 
 
 def test_faults_are_those_of_counting(tmp_path: Path) -> None:
@@ -138,9 +140,9 @@ def test_the_memory_that_is_stated() -> None:
     steps = ((f"chain {j // 2_000}", 1, j % 2_000 + 1, int(j % 2_000 == 0), j % 5, 0) for j in range(number))
     tracemalloc.start()
     try:
-        found = walks.gathered(steps)
+        found = _walks.gathered(steps)
         kept, _ = tracemalloc.get_traced_memory()
-        paths = walks.paths_of(found, None, untyped=False)
+        paths = _walks.paths_of(found, None, untyped=False)
         both, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

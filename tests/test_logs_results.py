@@ -1,6 +1,8 @@
 """What count_transitions hands over: streams, tables, certificates and what they refuse, paths, and the command."""
 
+import contextlib
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,9 @@ import deeptime
 import duckdb
 import log_engines
 import numpy as np
+import pandas as pd
 import pytest
 import reference_logs
-from chainscout.logs.allocation import next_samples
 from click.testing import CliRunner
 from reference_logs import Row
 
@@ -20,6 +22,7 @@ from chainscout.certificates.mixture import bound_from_exits
 from chainscout.cli import main
 from chainscout.errors import CorrelatedCountsWarning, InputError, LogError
 from chainscout.installation import extra_command
+from chainscout.logs.results import next_samples
 from chainscout.numerals import bound
 
 NAMES: dict[str, Any] = {"chain": "id", "time": "at", "state": "what"}
@@ -35,6 +38,14 @@ def simulated(number: int = 300) -> list[Row]:
             rows.append(Row(name, time, state))
             state = state if random.random() < stay else int(random.integers(3))
     return rows
+
+
+def pairs_of(counts: cs.Counts) -> list[tuple[Any, Any, int]]:
+    """(from, to, count) of a reference's counts whose paths begin in state 0."""
+    label = counts.states
+    rows = counts.rows()
+    found = [(label[x], label[y], number) for x, row in rows.items() for y, number in row.items()]
+    return [(None, 0, counts.paths), *found]
 
 
 @pytest.fixture(scope="module")
@@ -56,16 +67,18 @@ def test_chains_come_one_at_a_time_in_their_order(log: str) -> None:
 
 
 def test_more_rows_than_a_batch_holds(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
-    monkeypatch.setattr("chainscout.logs.spool.BATCH", 4)
-    assert cs.count_transitions(log, **NAMES).counts() == reference_logs.counts(simulated())
+    monkeypatch.setattr("chainscout.logs._spool.BATCH", 4)
+    expected = reference_logs.counts(simulated())
+    assert cs.count_transitions(log, **NAMES).counts() == expected
+    # Rows of an answer come in any order, and with a missing label in any batch.
+    rows = [(k, x, y, n, 0) for k, counts in expected.items() for x, y, n in pairs_of(counts)]
+    assert cs.logs.read_counts(np.random.default_rng(0).permutation(np.array(rows, dtype=object))).counts() == expected
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
-def test_the_table_of_counts_says_everything(log: str, tmp_path: Path, in_memory: bool) -> None:
-    where = log_engines.objects(simulated()) if in_memory else log
+def test_the_table_of_counts_says_everything(log: str, tmp_path: Path) -> None:
     path = tmp_path / "counts.parquet"
     path.write_text("what was there before")
-    cs.count_transitions(where, **NAMES).to_parquet(path)
+    cs.count_transitions(log, **NAMES).to_parquet(path)
     with duckdb.connect() as connection:
         relation = connection.read_parquet(str(path))
         assert relation.columns == ["chain", "from", "to", "count"]
@@ -161,8 +174,7 @@ def test_the_open_certificate_holds_for_states_never_seen() -> None:
     random = np.random.default_rng(3)
     misses = 0
     for _ in range(200):
-        path = random.integers(50, size=40).tolist()
-        counts = next(iter(cs.count_transitions([path])))[1]
+        counts = cs.Paths.from_walks([random.integers(50, size=40).tolist()]).counts()
         estimate = np.zeros((50, 50))
         places = list(counts.states)
         estimate[np.ix_(places, places)] = counts.matrix()
@@ -218,38 +230,25 @@ def test_next_samples_makes_the_shares_as_equal_as_can_be() -> None:
     assert level[more > 0].max() <= level[more == 0].min() + 1 / share[more > 0].min()
 
 
-# ---------------------------------------------------------------- paths
+# ---------------------------------------------------------------- walks in memory
 
 
-def test_paths_agree_with_deeptime() -> None:
+def test_walks_agree_with_deeptime_and_with_the_same_log() -> None:
     random = np.random.default_rng(5)
-    paths = [random.integers(0, 4, size) for size in (50, 3, 1, 200)]
-    for lag in (1, 3):
+    walks = [random.integers(0, 4, size) for size in (50, 3, 1, 200)]
+    expected = deeptime.markov.TransitionCountEstimator(1, "sliding").fit_fetch(walks).count_matrix
+    counts = cs.Paths.from_walks(walks, states=4).counts()
+    assert np.array_equal(counts.transitions, expected)
+    rows = [Row("chain", t, int(state), p) for p, walk in enumerate(walks) for t, state in enumerate(walk)]
+    frame = pd.DataFrame(log_engines.objects(rows))
+    [(_, same)] = cs.count_transitions(frame, path="part", states=4, **NAMES)
+    assert same == counts
+    for lag in (2, 3):
         for mode, sliding in (("sliding", True), ("sample", False)):
-            expected = deeptime.markov.TransitionCountEstimator(lag, mode).fit_fetch(paths).count_matrix
-            with pytest.warns() if sliding and lag > 1 else _nothing():
-                [(_, counts)] = cs.count_transitions(paths, lag=lag, sliding=sliding, states=4)
+            expected = deeptime.markov.TransitionCountEstimator(lag, mode).fit_fetch(walks).count_matrix
+            with pytest.warns() if sliding else contextlib.nullcontext():
+                [(_, counts)] = cs.count_transitions(frame, path="part", lag=lag, sliding=sliding, states=4, **NAMES)
             assert np.array_equal(counts.transitions, expected), (lag, mode)
-
-
-class _nothing:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *_: object) -> None: ...
-
-
-def test_paths_of_one_chain_or_of_several() -> None:
-    assert cs.count_transitions([0, 1, 0]).counts() == cs.count_transitions({"chain": [[0, 1, 0]]}).counts()
-    found = cs.count_transitions({"b": [3, 4], "a": [np.array([0, 1]), np.array([1])]}).counts()
-    assert {name: (counts.total, counts.paths) for name, counts in found.items()} == {"a": (1, 2), "b": (1, 1)}
-
-
-def test_paths_without_some_states() -> None:
-    hidden = np.ma.array([0, 1, 7, 1, 0], mask=[False, False, True, False, False])
-    for path in (["x", "y", None, "y", "x"], np.array([0.0, 1.0, np.nan, 1.0, 0.0]), hidden):
-        with pytest.raises(LogError, match="chain 'chain' has no state in column 'state' at step = 2"):
-            cs.count_transitions(path)
-        [(_, counts)] = cs.count_transitions(path, missing="break")
-        assert (counts.size, counts.paths, counts.total) == (2, 2, 2)
 
 
 def test_counts_from_pairs() -> None:
@@ -353,6 +352,7 @@ def test_the_command_reads_durations(tmp_path: Path) -> None:
         (["log.csv", *COLUMNS, "--delta", "2"], 2, "delta (the probability with which a guarantee may fail)"),
         (["no-such.csv", *COLUMNS], 1, "there is no file 'no-such.csv'"),
         (["log.csv"], 2, "Missing option '--chain'"),
+        (["postgresql://host/name", *COLUMNS], 2, "a database counts its log itself: run cs.logs.counting_sql"),
     ],
 )
 def test_wrong_uses_of_the_command(words: list[str], status: int, text: str) -> None:
@@ -361,17 +361,35 @@ def test_wrong_uses_of_the_command(words: list[str], status: int, text: str) -> 
     assert text in printed
 
 
-@pytest.mark.parametrize(
-    ("module", "where", "table", "extra"),
-    [("duckdb", "a.csv", None, "logs"), ("psycopg", "postgresql://host/x", "t", "postgres"),
-     ("pyspark.sql", "spark://host:7077", "t", "spark")],
-)  # fmt: skip
-def test_a_missing_extra_is_one_line(
-    module: str, where: str, table: str | None, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("module", ["duckdb", "sqlalchemy"])
+def test_a_missing_extra_is_one_line(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(cs.ChainscoutError) as caught:
-        cs.count_transitions(where, table=table, **NAMES)
-    assert str(caught.value).endswith(f"needs an optional dependency: {extra_command(extra)}")
-    # Arrays need none of them.
-    assert cs.count_transitions([0, 1, 0]).counts()["chain"].total == 2
+    for use in (
+        lambda: cs.count_transitions("a.csv", **NAMES),
+        lambda: cs.logs.read_paths("a.csv", **NAMES),
+        lambda: cs.logs.counting_sql("events", dialect="sqlite", **NAMES),
+        lambda: cs.logs.read_counts([]),
+    ):
+        with pytest.raises(cs.ChainscoutError) as caught:
+            use()
+        assert str(caught.value).endswith(f"needs an optional dependency: {extra_command('logs')}")
+    # Walks in memory need none of them.
+    assert cs.Paths.from_walks([[0, 1, 0]]).counts().total == 2
+
+
+def test_a_pandas_frame_is_counted_without_pyarrow() -> None:
+    code = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "pyarrow":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+import pandas, chainscout as cs
+at = pandas.to_datetime([0, 60, 120], unit="s", utc=True)
+log = pandas.DataFrame({"id": ["a"] * 3, "at": at, "what": ["up", None, "up"]})
+[(name, counts)] = cs.count_transitions(log, chain="id", time="at", state="what", missing="break")
+print(name, counts.paths, counts.total)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("a 2 0\n", "")

@@ -34,13 +34,12 @@ def _labels(text: str) -> list[str] | list[int]:
 
 
 @click.command(cls=JsonCommand)
-@click.argument("where", metavar="FILE…|ADDRESS", nargs=-1, required=True)
+@click.argument("where", metavar="FILE…", nargs=-1, required=True)
 @click.option("--chain", required=True, help="Column of the chain's id.")
 @click.option("--time", required=True, help="Column of the time.")
 @click.option("--state", required=True, help="Column of the state.")
 @click.option("--path", help="Column that tells unbroken paths of a chain apart.")
 @click.option("--order", help="Column that says which of two rows of the same time came first.")
-@click.option("--table", help="Table of a database; table, view or files on Spark.")
 @click.option("--lag", type=int, default=1, help="Steps between the two states of a transition.")
 @click.option("--sliding", is_flag=True, help="Count overlapping transitions too; nothing can be certified then.")
 @click.option("--gap", type=duration, help="A longer step in time begins a new path: a number, or 30s, 5min, 2h, 1d.")
@@ -66,7 +65,7 @@ def count(
     delta: float,
     **options: Any,
 ) -> None:
-    """Count the transitions of every chain in existing logs: files, a database, or a Spark cluster."""
+    """Count the transitions of every chain in existing logs: Parquet, CSV or JSON lines."""
     from .. import diagnostics, report
     from ..logs import count_transitions, read_paths
     from ..report.panels import check_tables
@@ -90,10 +89,5 @@ def count(
             if path.suffix == ".parquet":
                 counts.to_parquet(path)
             else:
-                counts.problem(name=path.stem, source=", ".join(_named(name) for name in where)).save(path)
+                counts.problem(name=path.stem, source=", ".join(Path(name).name for name in where)).save(path)
         show(tables + ([] if checks is None else check_tables(checks)))
-
-
-def _named(where: str) -> str:
-    """The name of a file, or an address without user and password."""
-    return where.rpartition("@")[2] if "://" in where else Path(where).name
