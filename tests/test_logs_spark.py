@@ -49,10 +49,10 @@ def rows_of(seed: int, number: int = 400) -> list[Row]:
     return [Row(f"c'{k}", t, None if s < 0 else f"s{s}", g, o) for (k, g, t, o), s in zip(keys, states, strict=True)]
 
 
-def count(where: Any, table: str, **options: Any) -> dict[str, cs.Counts]:
+def count(frame: Any, **options: Any) -> dict[str, cs.Counts]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CorrelatedCountsWarning)
-        with cs.count_transitions(where, table=table, **(COLUMNS | {"missing": "break"} | options)) as found:
+        with cs.count_transitions(frame, **(COLUMNS | {"missing": "break"} | options)) as found:
             return found.counts()
 
 
@@ -60,20 +60,35 @@ def test_two_executors_work_and_agree_with_the_reference(session: Any, tmp_path:
     rows = rows_of(1)
     log_engines.write_parquet(rows[::2], tmp_path / "a.parquet")
     log_engines.write_parquet(rows[1::2], tmp_path / "b.parquet")
+    frame = session.read.parquet(str(tmp_path / "*.parquet"))
     for options in ({}, {"gap": 3}, {"lag": 3}, {"lag": 2, "sliding": True, "gap": 2}):
         expected = reference_logs.counts(rows, **options)
-        assert count(session, str(tmp_path / "*.parquet"), **options) == expected, options
+        assert count(frame, **options) == expected, options
     # The driver is one of the hosts that hold blocks; the executors are the others.
     assert session.sparkContext._jsc.sc().getExecutorMemoryStatus().size() == WORKERS + 1
 
 
-def test_views_and_json_lines_agree(session: Any, tmp_path: Path) -> None:
+def test_a_table_that_spark_counts_itself_agrees(session: Any, tmp_path: Path) -> None:
+    rows = rows_of(2)
+    session.read.parquet(log_engines.write_parquet(rows, tmp_path / "log.parquet")).createOrReplaceTempView("`the log`")
+    for options in ({"gap": 3}, {"lag": 2}):
+        statement = cs.logs.counting_sql("the log", dialect="spark", **COLUMNS, **options)
+        lag = options.get("lag", 1)
+        answer = session.sql(statement).toLocalIterator()
+        with cs.logs.read_counts(answer, lag=lag, missing="break") as found:
+            assert found.counts() == reference_logs.counts(rows, **options)
+    assert {table.name for table in session.catalog.listTables()} == {"the log"}  # no other view is left behind
+
+
+def test_paths_agree(session: Any, tmp_path: Path) -> None:
     rows = [Row(k, t, s, g, o) for k, t, s, g, o in rows_of(2) if s is not None]
-    log_engines.write_json(rows, tmp_path / "log.jsonl")
-    expected = reference_logs.counts(rows)
-    assert count(session, str(tmp_path / "log.jsonl")) == expected
-    session.read.json(str(tmp_path / "log.jsonl")).createOrReplaceTempView("events")
-    assert count(session, "events") == expected
+    path = log_engines.write_json(rows, tmp_path / "log.jsonl")
+    found = cs.logs.read_paths(session.read.json(path), **COLUMNS)
+    expected = cs.logs.read_paths(path, **COLUMNS)
+    assert {name: paths.issued.tolist() for name, paths in found.items()} == {
+        name: paths.issued.tolist() for name, paths in expected.items()
+    }
+    assert {name: paths.counts() for name, paths in found.items()} == reference_logs.counts(rows)
 
 
 def test_moments_dates_and_numbers_that_are_none(session: Any, tmp_path: Path) -> None:
@@ -83,11 +98,11 @@ def test_moments_dates_and_numbers_that_are_none(session: Any, tmp_path: Path) -
     days = [Row("a", datetime.date(2024, 1, 1) + datetime.timedelta(days=h), h % 3) for h in hours]
     for log, gap in ((moments, datetime.timedelta(hours=1)), (days, datetime.timedelta(days=1))):
         path = log_engines.write_parquet(log, tmp_path / "moments.parquet")
-        assert count(session, path, gap=gap) == reference_logs.counts(log, gap=gap)
+        assert count(session.read.parquet(path), gap=gap) == reference_logs.counts(log, gap=gap)
     floats = [Row(1, float(t), s) for t, s in enumerate([0.5, 1.5, float("nan"), 0.5, 0.5])]
     path = log_engines.write_parquet(floats, tmp_path / "floats.parquet")
     cleaned = [row._replace(state=None) if row.state != row.state else row for row in floats]
-    assert count(session, path) == reference_logs.counts(cleaned)
+    assert count(session.read.parquet(path)) == reference_logs.counts(cleaned)
 
 
 @pytest.mark.parametrize(
@@ -101,28 +116,28 @@ def test_moments_dates_and_numbers_that_are_none(session: Any, tmp_path: Path) -
 def test_bad_rows_are_one_sentence(session: Any, tmp_path: Path, rows: list[Row], text: str) -> None:
     path = log_engines.write_parquet(rows, tmp_path / "bad.parquet")
     with pytest.raises(LogError) as caught:
-        count(session, path, missing="error")
+        count(session.read.parquet(path), missing="error")
     assert text in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_damaged_files_and_wrong_names_are_one_sentence(session: Any, tmp_path: Path) -> None:
-    whole = Path(log_engines.write_parquet(rows_of(3), tmp_path / "log.parquet")).read_bytes()
+    """Spark reads a file whose columns it knows when the statement runs."""
+    path = log_engines.write_parquet(rows_of(3), tmp_path / "log.parquet")
+    frame = session.read.parquet(path)
+    whole = Path(path).read_bytes()
     (tmp_path / "cut.parquet").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "bad.jsonl").write_text('{"id": "a", "at": 1, "what": "x", "part": 0, "nth": 0}\n{"id": \n')
-    for table in (tmp_path / "cut.parquet", tmp_path / "bad.jsonl", tmp_path / "none.parquet", "no_such_view"):
+    reader = session.read.schema(frame.schema)
+    for damaged in (
+        reader.parquet(str(tmp_path / "cut.parquet")),
+        reader.json(str(tmp_path / "bad.jsonl"), mode="FAILFAST"),
+    ):
         with pytest.raises(LogError, match="Spark failed, and nothing was counted: ") as caught:
-            count(session, str(table))
+            count(damaged)
         assert "\n" not in str(caught.value)
         assert len(str(caught.value)) < 500
     with pytest.raises(cs.ChainscoutError, match="no state column 'nowhere': its columns are"):
-        count(session, str(tmp_path / "log.parquet"), state="nowhere")
-
-
-def test_an_address_is_enough(session: Any, spark_cluster: str, tmp_path: Path) -> None:  # noqa: F811
-    rows = rows_of(4)
-    path = log_engines.write_parquet(rows, tmp_path / "log.parquet")
-    with pytest.raises(cs.ChainscoutError, match="has a Spark session already"):
-        count(spark_cluster, path)
-    session.stop()
-    assert count(spark_cluster, path) == reference_logs.counts(rows)
+        count(frame, state="nowhere")
+    with pytest.raises(cs.ChainscoutError, match="on Spark, count_transitions takes a data frame"):
+        count("spark://host:7077")

@@ -70,9 +70,12 @@ def read_paths(
 ) -> dict[str, Paths]:
     """Reads every chain of a log with its order, for ``chainscout.diagnose``, in about 75 bytes of memory for each row.
 
-    The arguments are those of ``count_transitions``. The place of a draw is the moment at which the state before it is
-    known. Draws of several paths that start at the same moment are taken in the order of the paths. It is assumed that
-    no path ended because of the state that would have come next.
+    The place of a draw is the moment at which the state before it is known. Draws of several paths that start at the
+    same moment are taken in the order of the paths. It is assumed that no path ended because of the state that would
+    have come next.
+
+    ``where``, ``chain``, ``time``, ``state``, ``path``, ``order``, ``gap``, ``missing``, ``states``, ``memory_limit``,
+    ``threads``, ``temp_directory``: those of ``count_transitions``.
     """
     request = CountRequest.checked(
         chain=chain, time=time, state=state, path=path, order=order, gap=gap, missing=missing
@@ -100,8 +103,8 @@ def counting_sql(
     ``table``: the name of a table or view, such as ``events`` or ``lab.events``. ``dialect``: ``duckdb``, ``spark`` or
     a name that SQLAlchemy knows, such as ``postgresql``, ``sqlite`` or ``mysql``. ``types``: the types of columns,
     where they matter: ``float`` (NaN is then a missing value), ``date``, ``moment``, ``decimal`` or ``other`` (labels
-    of these types become text), ``integer``, ``boolean``, ``text``. The other arguments are those of
-    ``count_transitions``.
+    of these types become text), ``integer``, ``boolean``, ``text``. ``chain``, ``time``, ``state``, ``path``,
+    ``order``, ``lag``, ``sliding``, ``gap``: those of ``count_transitions``.
     """
     request = CountRequest.checked(
         chain=chain, time=time, state=state, path=path, order=order, lag=lag, sliding=sliding, gap=gap
@@ -120,10 +123,10 @@ def read_counts(
     missing: str = "error",
     states: States = None,
 ) -> TransitionCounts:
-    """The counts that the statement of ``counting_sql`` made; ``rows``: the rows of its answer, in any order.
+    """The counts that a statement of ``counting_sql`` made.
 
-    ``lag`` and ``sliding`` are those that the statement was made with. ``missing`` and ``states`` are those of
-    ``count_transitions``.
+    ``rows``: the rows of its answer, in any order. ``lag``, ``sliding``: those that the statement was made with.
+    ``missing``, ``states``: those of ``count_transitions``.
     """
     lag = checked_lag(lag)
     one_of(missing, "missing", MISSING)

@@ -49,6 +49,9 @@ class TransitionCounts:
 
     Iteration gives (name, ``Counts``), with one chain in memory at a time. A chain's name is its id as text, and chains
     come in the order of their ids. The counts are complete: a log that cannot be read to its end gives no counts.
+
+    ``store``: where the counts are; ``count_transitions`` and ``read_counts`` make it. ``lag``: the number of steps
+    between the two states of a transition. ``states``: the states of all chains, or of each; None: those that occur.
     """
 
     def __init__(self, store: "Spool", *, lag: int, correlated: bool, states: States) -> None:
@@ -151,7 +154,10 @@ class TransitionCounts:
         return next_samples(self.problem(), {name: chain.total for name, chain in counts.items()}, budget)
 
     def problem(self, alpha: float | str | None = None, name: str = "", source: str = "") -> Problem:
-        """The smoothed estimates as a problem, to inspect, to plan with and to save."""
+        """The smoothed estimates as a problem, to inspect, to plan with and to save.
+
+        ``source``: where the log is from.
+        """
         steps = f" over {self.lag} steps" * (self.lag > 1)
         chains = {name: MarkovChain(counts.matrix(alpha), states=counts.states) for name, counts in self}
         return Problem(chains, name=name, description=f"transition matrices{steps} estimated from a log", source=source)
