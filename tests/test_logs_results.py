@@ -1,9 +1,11 @@
 """What count_transitions hands over: streams, tables, certificates and what they refuse, paths, and the command."""
 
 import contextlib
+import decimal
 import json
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,26 @@ def test_more_rows_than_a_batch_holds(monkeypatch: pytest.MonkeyPatch, log: str)
     # Rows of an answer come in any order, and with a missing label in any batch.
     rows = [(k, x, y, n, 0) for k, counts in expected.items() for x, y, n in pairs_of(counts)]
     assert cs.logs.read_counts(np.random.default_rng(0).permutation(np.array(rows, dtype=object))).counts() == expected
+
+
+@pytest.mark.parametrize(
+    ("labels", "kept"),
+    [
+        ([3, 1], (1, 3)),
+        (np.array([3, 1]), (1, 3)),
+        ([0.5, 2], (0.5, 2.0)),
+        ([True, False], (False, True)),
+        (["b", "a"], ("a", "b")),
+        ([decimal.Decimal("1.50"), decimal.Decimal("0.50")], ("0.50", "1.50")),
+        ([uuid.UUID(int=1), uuid.UUID(int=0)], (str(uuid.UUID(int=0)), str(uuid.UUID(int=1)))),
+    ],
+)
+def test_labels_of_an_answer_keep_their_type_or_become_text(labels: Any, kept: tuple[Any, ...]) -> None:
+    x, y = labels
+    for absent in (None, float("nan")):
+        [(name, counts)] = cs.logs.read_counts([(7, x, y, decimal.Decimal(2), 0), (7, absent, x, 1, 0)])
+        assert (name, counts.states, counts.total, counts.paths) == ("7", kept, 2, 1)
+        assert [type(state) for state in counts.states] == [type(state) for state in kept]
 
 
 def test_the_table_of_counts_says_everything(log: str, tmp_path: Path) -> None:

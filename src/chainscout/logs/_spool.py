@@ -85,15 +85,17 @@ class Spool:
             try:
                 chain, source, target, *numbers = zip(*batch, strict=True)
                 count, faults = ([int(number) for number in column] for column in numbers)
+                # A frame's NaN is a missing label, too.
+                labels = [[None if x is None or x != x else x for x in column] for column in (chain, source, target)]
             except (TypeError, ValueError):
                 raise InputError(
                     "rows must be (chain, from, to, count, faults), as the statement of counting_sql gives them, not"
                     f" such as {shown(batch[0])}"
                 ) from None
-            kinds["chain"].update(map(type, chain))
-            kinds["state"].update(map(type, source), map(type, target))
-            labels = [[None if label is None else str(label) for label in column] for column in (chain, source, target)]
-            columns: list[list[Any]] = [*labels, count, faults]
+            for name, column in zip(("chain", "state", "state"), labels, strict=True):
+                kinds[name].update(type(label) for label in column if label is not None)
+            text = [[None if label is None else str(label) for label in column] for column in labels]
+            columns: list[list[Any]] = [*text, count, faults]
             self.connection.register("batch", {f"c{i}": _objects(column) for i, column in enumerate(columns)})
             self.connection.execute("INSERT INTO found SELECT * FROM batch")
             self.connection.unregister("batch")
@@ -159,14 +161,14 @@ class Spool:
 
 
 def _label_type(what: str, kinds: set[type]) -> str:
-    """The SQL type of labels that have these Python types. Labels of other types are kept as text."""
-    kinds = kinds - {type(None)}
-    for name, types in (("BIGINT", {int}), ("DOUBLE", {int, float}), ("BOOLEAN", {bool})):
-        if kinds and kinds <= types:
-            return name
-    if len(kinds) > 1:
+    """The SQL type of labels that have these types. Labels of other types are kept as text."""
+    known = (("BOOLEAN", (bool, np.bool_)), ("BIGINT", (int, np.integer)), ("DOUBLE", (float, np.floating)))
+    found = {next((name for name, types in known if issubclass(kind, types)), kind.__name__) for kind in kinds}
+    if found and found <= {"BIGINT", "DOUBLE"}:
+        return max(found)
+    if len(found) > 1:
         raise InputError(f"the {what}s mix values that have no order, such as text and numbers")
-    return "VARCHAR"
+    return "BOOLEAN" if found == {"BOOLEAN"} else "VARCHAR"
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
