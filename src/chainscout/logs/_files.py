@@ -14,18 +14,11 @@ from ..errors import InputError, LogError
 from ..validation import shown
 from ._spool import Spool, guarded
 from ._tables import Relation, relation_kinds
-from .request import CountRequest, Kind
+from .request import CountRequest, Kind, kind_named
 
+_ENDS = {"parquet": (".parquet", ".pq"), "csv": (".csv", ".tsv"), "json": (".jsonl", ".ndjson", ".json")}
 #: The end of a file's name → its format. The end of a compression may follow.
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".jsonl": "json",
-    ".ndjson": "json",
-    ".json": "json",
-}
+FORMATS = {end: name for name, ends in _ENDS.items() for end in ends}
 COMPRESSED = (".gz", ".zst")
 
 
@@ -46,20 +39,15 @@ class Files(Relation):
                 _check_gzip(path)
         with guarded(self.name):
             relation = self._relation(list(paths))
+            request.need_columns(relation.columns)
+            if self.format != "parquet":
+                relation = self._relation(list(paths), self._types(relation, request))
             self.kinds = relation_kinds(relation)
-            if self.format == "csv" and self.kinds.keys() >= set(request.columns):
-                # CSV has no types, and '007' is not 7. So labels are read as they are written.
-                labels = [request.chain, request.state, *([request.path] if request.path else [])]
-                types = {name: "VARCHAR" for name in labels if name not in (request.time, request.order)}
-                relation = self._relation(list(paths), types)
-                self.kinds = relation_kinds(relation)
-            elif self.format == "json":
-                relation = self._as_written(relation, list(paths), request)
             request.check(self.kinds, text_times=True)
             relation.create_view("log")
 
     def _relation(self, paths: list[str], types: dict[str, str] | None = None) -> duckdb.DuckDBPyRelation:
-        """The files as one relation; ``types``: the types of CSV's columns, or of all JSON columns that are read."""
+        """The files as one relation; ``types``: those that are not guessed."""
         connection: Any = self.spool.connection
         if self.format == "parquet":
             relation: duckdb.DuckDBPyRelation = connection.read_parquet(paths)
@@ -71,22 +59,19 @@ class Files(Relation):
             relation = connection.read_csv(paths, dtype=types, **form)
         return relation
 
-    def _as_written(
-        self, relation: duckdb.DuckDBPyRelation, paths: list[str], request: CountRequest
-    ) -> duckdb.DuckDBPyRelation:
-        """JSON labels that look like dates or UUIDs, or have no common type, are text."""
-        if not self.kinds.keys() >= set(request.columns):
-            return relation
+    def _types(self, relation: duckdb.DuckDBPyRelation, request: CountRequest) -> dict[str, str]:
+        """The types of CSV's labels, or of all JSON columns that are read."""
+        ordered = (request.time, request.order)
+        if self.format == "csv":  # it has no types, and '007' is not 7: labels are read as they are written
+            return {name: "VARCHAR" for name in request.columns if name not in ordered}
         types = {}
         for name, kind in zip(relation.columns, relation.types, strict=True):
             if name in request.columns:
-                guessed = self.kinds[name] in (Kind.DATE, Kind.MOMENT, Kind.OTHER) or str(kind) == "JSON"
-                ordered = name in (request.time, request.order) and kind.id != "null"
+                # Labels that look like dates or UUIDs, or have no common type, are text.
+                guessed = kind_named(kind.id) in (Kind.DATE, Kind.MOMENT, Kind.OTHER) or str(kind) == "JSON"
                 whole = "BIGINT" if kind.id == "hugeint" else str(kind)
-                types[name] = "VARCHAR" if guessed and not ordered else whole
-        relation = self._relation(paths, types)
-        self.kinds = relation_kinds(relation)
-        return relation
+                types[name] = "VARCHAR" if guessed and (name not in ordered or kind.id == "null") else whole
+        return types
 
 
 def file_format(path: str) -> str:

@@ -6,11 +6,12 @@ behind.
 
 import itertools
 import os
+import secrets
 import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,6 @@ import numpy.typing as npt
 
 from ..errors import InputError, LogError
 from ..validation import shown, whole_number
-
-Pair = tuple[Any, Any, Any, int]
 
 #: Rows in one batch.
 BATCH = 50_000
@@ -49,21 +48,18 @@ class Spool:
                 f"temp_directory must be a directory that can be written to, not {shown(temp_directory)}: {reason}"
             ) from None
         self._remove = weakref.finalize(self, shutil.rmtree, self.directory, ignore_errors=True)
-        settings: dict[str, Any] = {"temp_directory": str(self.directory), "preserve_insertion_order": True}
+        limits = {"memory_limit": memory_limit, "threads": threads}
+        settings: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
         # DuckDB must not download an extension while it reads a log.
-        settings |= {"autoinstall_known_extensions": False}
-        settings |= {} if memory_limit is None else {"memory_limit": memory_limit}
-        settings |= {} if threads is None else {"threads": threads}
+        settings |= {"temp_directory": str(self.directory), "autoinstall_known_extensions": False}
+        # A frame's column of Python objects has the type of all its values, not of a sample.
+        settings |= {"pandas_analyze_sample": 2**63 - 1}
         try:
-            self.connection: duckdb.DuckDBPyConnection = duckdb.connect(
-                str(self.directory / "counts.duckdb"), config=settings
-            )
+            self.connection = duckdb.connect(str(self.directory / "counts.duckdb"), config=settings)
         except duckdb.Error as error:
             self._remove()
             if memory_limit is None:
-                raise LogError(
-                    f"there is no room for the counts in {self.directory.parent}: {sentence(error)}"
-                ) from None
+                raise LogError(f"{self.directory.parent} has no room for the counts: {sentence(error)}") from None
             raise InputError(
                 f"memory_limit must be a size such as '600MB', not {shown(memory_limit)}: {sentence(error)}"
             ) from None
@@ -146,7 +142,7 @@ class Spool:
         [row] = self.connection.execute(text).fetchall()
         return tuple(row)
 
-    def pairs(self) -> Iterator[Pair]:
+    def pairs(self) -> Iterator[tuple[Any, Any, Any, int]]:
         """The rows (chain, from, to, count), with one batch in memory at a time."""
         cursor, begin = self.connection.cursor(), 0
         while rows := cursor.execute(
@@ -155,9 +151,18 @@ class Spool:
             yield from rows
             begin += BATCH
 
-    def write_parquet(self, path: str) -> None:
-        """The rows (chain, from, to, count) as a Parquet file."""
-        self.connection.table("counts").write_parquet(path)
+    def write_parquet(self, path: str | os.PathLike[str]) -> None:
+        """The rows (chain, from, to, count) as a Parquet file, which is complete or not there."""
+        target = Path(os.path.realpath(path))
+        temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}")
+        try:
+            self.connection.table("counts").write_parquet(str(temporary))
+            os.replace(temporary, target)
+        except (OSError, duckdb.Error) as error:
+            raise LogError(f"{path}: the counts cannot be written here: {sentence(error)}") from None
+        finally:
+            with suppress(OSError):  # after a failure
+                temporary.unlink()
 
 
 def _label_type(what: str, kinds: set[type]) -> str:

@@ -41,8 +41,6 @@ class Table(Relation):
 
     def __init__(self, spool: Spool, where: Any, request: CountRequest) -> None:
         super().__init__(spool, f"the {type(where).__module__.partition('.')[0]} {type(where).__name__}")
-        # A frame's column of Python objects has the type of all its values, not of a sample.
-        spool.connection.execute(f"SET pandas_analyze_sample = {2**63 - 1}")
         with guarded(self.name):
             try:
                 if is_pandas(where):

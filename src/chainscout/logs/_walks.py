@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InputError
 from ..paths import START, Paths
 from ..validation import shown
-from .results import States
+from .results import States, states_of
 
 #: Text that is a whole number in its usual form, as in ``_spool``.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
@@ -83,11 +83,7 @@ def paths_of(found: Found, states: States, untyped: bool) -> dict[str, Paths]:
 def _paths(name: str, walks: Walks, states: States, whole: bool) -> Paths:
     """One chain's draws. A draw starts when the state before it is known, so that moment is its place."""
     labels = [int(str(label)) if whole else label for label in walks.labels]
-    given = states
-    if isinstance(given, Mapping):
-        if name not in given:
-            raise InputError(f"states must name the states of every chain, and {shown(name)} is not among them")
-        given = given[name]
+    given = states_of(name, states)
     known: int | Sequence[Hashable] = sorted(labels) if given is None else given  # type: ignore[type-var]
     place = {label: number for number, label in enumerate(range(known) if isinstance(known, int) else known)}
     strange = next((label for label in labels if label not in place), None)

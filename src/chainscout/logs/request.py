@@ -9,7 +9,7 @@ from typing import Any, Self
 from ..errors import InputError
 from ..validation import did_you_mean, duration, one_of, real_number, shown, whole_number
 
-__all__ = ["MISSING", "NATIVE", "NUMBERS", "CountRequest", "Kind", "checked_lag", "kind_named"]
+__all__ = ["MISSING", "NATIVE", "CountRequest", "Kind", "checked_lag", "kind_named"]
 
 
 #: What a row without a state is: an error, or the end of a path.
@@ -52,7 +52,7 @@ def kind_named(name: str) -> Kind:
     return _KINDS.get(name.lower(), Kind.UNUSABLE)
 
 
-NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
+_NUMBERS = (Kind.INTEGER, Kind.FLOAT, Kind.DECIMAL)
 _MOMENTS = (Kind.MOMENT, Kind.DATE)
 #: Labels of these kinds are kept; all others become text.
 NATIVE = (Kind.INTEGER, Kind.FLOAT, Kind.BOOLEAN, Kind.TEXT)
@@ -135,7 +135,7 @@ class CountRequest:
                 raise InputError(
                     f"the {role} column {shown(name)} holds nested or binary values; text, numbers or times are needed"
                 )
-            if role in ("time", "order") and kinds[name] not in NUMBERS + _MOMENTS:
+            if role in ("time", "order") and kinds[name] not in _NUMBERS + _MOMENTS:
                 if kinds[name] is Kind.TEXT and text_times:
                     continue
                 raise InputError(
@@ -147,9 +147,9 @@ class CountRequest:
 
     def _check_gap(self, kind: Kind) -> None:
         duration = isinstance(self.gap, datetime.timedelta)
-        if duration == (kind in NUMBERS):
+        if duration == (kind in _NUMBERS):
             span = "a duration such as '30min', '2h' or '1d', or a datetime.timedelta"
-            wanted = "a number" if kind in NUMBERS else span
+            wanted = "a number" if kind in _NUMBERS else span
             raise InputError(
                 f"gap (a longer step in time begins a new path) must be {wanted},"
                 f" since the time column {shown(self.time)} holds {kind.value}, not {shown(self.gap)}"

@@ -3,22 +3,18 @@
 import itertools
 import math
 import os
-import secrets
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from .. import predictions
-from ..certificates import Certificate, sharp
+from ..certificates import Certificate, mixture, sharp
 from ..certificates.certificate import need_certifiable
-from ..certificates.mixture import bound_from_exits
 from ..chains import MarkovChain
 from ..counts import Counts
-from ..errors import ChainscoutError, InputError, LogError
+from ..errors import InputError
 from ..frames import frame
 from ..problems import Problem
 from ..validation import failure_probability, one_of, shown, whole_number
@@ -26,17 +22,26 @@ from ..validation import failure_probability, one_of, shown, whole_number
 if TYPE_CHECKING:
     from ._spool import Spool
 
-__all__ = ["States", "TransitionCounts", "next_samples"]
+__all__ = ["States", "TransitionCounts", "next_samples", "states_of"]
 
 #: The states of all chains, or of each chain by its name; None for the states that occur in the log.
 States = int | Sequence[Hashable] | Mapping[str, int | Sequence[Hashable]] | None
 
 
+def states_of(name: str, states: States) -> int | Sequence[Hashable] | None:
+    """The states that are given for a chain."""
+    if not isinstance(states, Mapping):
+        return states
+    if name not in states:
+        raise InputError(f"states must name the states of every chain, and {shown(name)} is not among them")
+    return states[name]
+
+
 #: How many chains are certified at a time, how many bounds are remembered, and for how many chains the bounds on
 #: single probabilities are kept.
-BATCH = 1_000
-MOST_REMEMBERED = 100_000
-MOST_DETAILED = 100_000
+_BATCH = 1_000
+_MOST_REMEMBERED = 100_000
+_MOST_DETAILED = 100_000
 
 
 def _shape(counts: Counts) -> Hashable:
@@ -85,11 +90,7 @@ class TransitionCounts:
             yield str(chain), self._counts_of(str(chain), [row[1:] for row in rows])
 
     def _counts_of(self, name: str, pairs: list[tuple[Any, Any, int]]) -> Counts:
-        given = self._states
-        if isinstance(given, Mapping):
-            if name not in given:
-                raise InputError(f"states must name the states of every chain, and {shown(name)} is not among them")
-            given = given[name]
+        given = states_of(name, self._states)
         labels = sorted({to for _, to, _ in pairs}) if given is None else given
         try:
             return Counts.from_pairs(pairs, labels, open_states=given is None, correlated=self.correlated)
@@ -105,48 +106,33 @@ class TransitionCounts:
 
         For more than 100,000 chains no bounds on single probabilities are kept.
         """
-        log_inverse = self._log_inverse(delta, method)
-        if method == "sharp":
-            return self._sharp(delta, log_inverse)
-
-        @lru_cache(MOST_REMEMBERED)  # a million short chains have few different exits
-        def bound(exits: tuple[int, ...], size: int, open_states: bool) -> float:
-            return bound_from_exits(exits, size, log_inverse, open_states=open_states)
-
-        found = {}
-        for name, counts in self:
-            need_certifiable({name: counts}, method)
-            found[name] = bound(tuple(counts.visited_exits()), counts.size, counts.open_states)
-        return Certificate(found, delta, method)
-
-    def _log_inverse(self, delta: float, method: str) -> float:
-        """log(K/δ), of checked arguments."""
         failure_probability(delta)
         one_of(method, "method", ("sharp", "mixture"))
         if not len(self):
             raise InputError("a log without a single state has no chains to certify")
-        return math.log(len(self) / delta)
-
-    def _sharp(self, delta: float, log_inverse: float) -> Certificate:
-        """``sharp`` of all chains, some at a time. Chains that differ only in the states' names share one result."""
-        known: dict[Hashable, sharp.Bounds] = {}
+        log_inverse = math.log(len(self) / delta)
+        known: dict[Hashable, sharp.Bounds] = {}  # chains that differ only in the states' names share one result
         loss: dict[str, float] = {}
         variation: dict[str, float] = {}
         entries: dict[str, Sequence[tuple[int, float]]] = {}
-        keeps = len(self) <= MOST_DETAILED
+        keeps = method == "sharp" and len(self) <= _MOST_DETAILED
         chains = iter(self)
-        while batch := dict(itertools.islice(chains, BATCH)):
-            need_certifiable(batch, "sharp")
+        while batch := dict(itertools.islice(chains, _BATCH)):
+            need_certifiable(batch, method)
             keys = {name: _shape(counts) for name, counts in batch.items()}
-            if len(known) > MOST_REMEMBERED:
+            if len(known) > _MOST_REMEMBERED:
                 known = {}
             new = {key: batch[name] for name, key in keys.items() if key not in known}
-            known.update(zip(new, sharp.bounds(list(new.values()), log_inverse), strict=True))
+            if method == "sharp":
+                found = sharp.bounds(list(new.values()), log_inverse)
+            else:
+                found = [sharp.Bounds(mixture.bound_of(counts, log_inverse)) for counts in new.values()]
+            known.update(zip(new, found, strict=True))
             for name, key in keys.items():
                 loss[name] = known[key].loss
                 if keeps:
                     variation[name], entries[name] = known[key].total_variation, known[key].entries
-        return Certificate(loss, delta, "sharp", total_variation=variation, entries=entries)
+        return Certificate(loss, delta, method, total_variation=variation, entries=entries)
 
     def next_samples(self, budget: int) -> dict[str, int]:
         """How many of the next ``budget`` observations each chain should get, from the estimates so far."""
@@ -169,24 +155,9 @@ class TransitionCounts:
 
     def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Writes the table (chain, from, to, count); ``from`` is null where paths begin in ``to``. All or nothing."""
-        store = self._open()
-        try:
-            target = Path(os.path.realpath(path))
-        except TypeError:
-            raise InputError(f"path must be a string or a path, not {shown(path)}") from None
-        temporary = target.with_name(f".{target.name[:50]}.{secrets.token_hex(4)}")
-        try:
-            store.write_parquet(str(temporary))
-            os.replace(temporary, target)
-        except ChainscoutError:
-            temporary.unlink(missing_ok=True)
-            raise
-        except BaseException as error:
-            temporary.unlink(missing_ok=True)
-            if not isinstance(error, Exception):
-                raise
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else " ".join(str(error).split())
-            raise LogError(f"{path}: the counts cannot be written here: {reason}") from None
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(f"path must be a string or a path, not {shown(path)}")
+        self._open().write_parquet(path)
 
     def close(self) -> None:
         """Removes the temporary files. This also happens when the object is no longer used."""
