@@ -10,6 +10,7 @@ import hypothesis.strategies as st
 import log_engines
 import numpy as np
 import pandas as pd
+import psycopg
 import pytest
 import reference_logs
 from hypothesis import HealthCheck, Phase, example, given, settings
@@ -175,6 +176,22 @@ def test_columns_of_many_types(tmp_path: Path) -> None:
     assert count(whole, path=None, order=None)["18446744073709551615"].paths == 2
     with pytest.raises(cs.ChainscoutError, match="holds nested or binary values"):
         count(path, state="nested", **names)
+
+
+def test_labels_become_text_in_a_database_or_here(postgres: Server) -> None:  # noqa: F811
+    """A UUID and a decimal, with the types that the statement is told, and without."""
+    with psycopg.connect(postgres.address) as connection:
+        connection.execute("DROP TABLE IF EXISTS typed")
+        connection.execute(
+            "CREATE TABLE typed AS SELECT '00000000-0000-0000-0000-000000000001'::uuid AS id, (i % 2)::numeric(5, 2) AS"
+            " price, timestamptz '2024-03-31 00:00Z' + i * i * interval '1 minute' AS at FROM generate_series(0, 9) i"
+        )
+    names: dict[str, Any] = {"state": "price", "path": None, "order": None, "gap": "5min"}
+    found = count(log_engines.Database("postgresql", postgres.address, "typed", {}), **names)
+    told = log_engines.Database("postgresql", postgres.address, "typed", {"id": "other", "price": "decimal"})
+    assert count(told, **names) == found
+    counts = found["00000000-0000-0000-0000-000000000001"]
+    assert (counts.states, counts.paths, counts.total) == (("0.00", "1.00"), 7, 3)
 
 
 def test_a_log_without_rows(tmp_path: Path) -> None:
