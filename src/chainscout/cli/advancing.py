@@ -71,6 +71,7 @@ def _say_where(chain: str, path: int, state: Any) -> None:
 @click.option("--step", type=int, help="The observation's number in its path. Telling the same again is harmless.")
 @click.option("--token", type=int, help="The token of the lease that the path belongs to.")
 @click.option("--begin", is_flag=True, help="The state begins a new path, because the process was started anew.")
+@click.option("--ends", is_flag=True, help="The path ends with this state, because the process itself has ended.")
 def tell(where: str, chain: str, state: str | None, **options: Any) -> None:
     """Store an observation. It continues the path of all calls without a token, unless --begin is given.
 

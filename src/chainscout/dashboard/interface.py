@@ -150,6 +150,8 @@ class Tell(Given):
     path: Positive | None = None
     step: Positive | None = None
     token: Positive | None = None
+    key: str | None = Field(default=None, max_length=200)
+    ends: bool = False
 
 
 class TakeLease(Given):
@@ -181,6 +183,7 @@ class Restart(Given):
 
     chain: str = Name
     lost: bool = False
+    due: bool = False
     token: Positive | None = None
 
 

@@ -131,8 +131,7 @@ class End(IntEnum):
     DUE = 3
     #: A step may have been made, and its state is lost: the slot is a hole.
     LOST = 4
-    #: No step was made, and nobody says why: the slot is void if no later slot of the chain had been issued, else a
-    #: hole.
+    #: Nobody says whether a step was made: the slot is a hole.
     UNKNOWN = 5
 
 

@@ -26,7 +26,6 @@ from ..errors import (
     SourceNotStarted,
     StudyFinished,
 )
-from ..journal.entry import End
 from ..sources import Factory, Place, Program, Repeating, Source
 from ..study import Lease, Study, Worker
 from ..study.state import LEARNER
@@ -281,7 +280,7 @@ class Driver:
 
                 copy.source = cloudpickle.loads(moved)
             if fresh and lease.state is not None:  # the source began anew by itself
-                lease.end_path(End.DUE)
+                lease.restart(due=True)
             self._tell(copy, lease, state)
         except BaseException as error:
             self._fail(copy, lease, error, begins=lease.state is None and not drawn)

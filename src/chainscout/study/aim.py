@@ -101,6 +101,11 @@ class Aim:
                 self._begin(state, chain, number)
             self.tally(chain, 1)
 
+    def reopen(self, state: "State", chain: Chain, number: int) -> None:
+        """A chain that was done is not done any more, because one of its observations was taken back."""
+        self._begin(state, chain, number)
+        self.tally(chain, 1)
+
     def _begin(self, state: "State", chain: Chain, number: int) -> None:
         """Forgets what was known of the aim before, and asks for a look at a chain that has moved."""
         for end in (chain.latched, chain.wanted):

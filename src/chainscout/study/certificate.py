@@ -13,7 +13,7 @@ from ..certificates.open_states import OpenEstimate
 from ..markup import MOST
 from ..numerals import bound
 from ..validation import printable
-from .bounds import Due, Found, costs_of_holes, counts_of
+from .bounds import Due, Found, counts_of
 from .chain import Chain
 from .checks import stored_diagnosis
 from .draws import Status
@@ -186,8 +186,11 @@ def said(doubts: Mapping[str, str]) -> str:
     return f"{printable(name)}: {sentence}{more}"
 
 
-def certificate_of(state: State, asked: Sequence[Due], found: Sequence[Found], only_read: bool) -> StudyCertificate:
-    """What the bounds of all chains say together. ``only_read``: nobody notes them."""
+def certificate_of(
+    state: State, asked: Sequence[Due], found: Sequence[Found], holes: Mapping[str, tuple[int, float]], *,
+    only_read: bool,
+) -> StudyCertificate:  # fmt: skip
+    """What the bounds of all chains say together. ``holes``: what they cost. ``only_read``: nobody notes the bounds."""
     bounds = {due.name: one for due, one in zip(asked, found, strict=True)}
     weights = {chain.name: chain.weight for chain in state.chains}
     checks = stored_diagnosis(state)
@@ -207,7 +210,7 @@ def certificate_of(state: State, asked: Sequence[Due], found: Sequence[Found], o
         weights=weights if any(weight != 1.0 for weight in weights.values()) else {},
         warm=tuple(chain.name for chain in state.chains if chain.prior),
         open_steps=open_steps(state),
-        holes={} if state.spoilt else costs_of_holes(asked, found),
+        holes={} if state.spoilt else holes,
     )  # fmt: skip
 
 

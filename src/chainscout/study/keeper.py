@@ -7,10 +7,11 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import islice
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..errors import Busy, Cancelled, ConnectionLost, FileError
-from ..journal.entry import START, Draft, Entry, Head, Kind, unpacked
+from ..journal.entry import START, Draft, Entry, Head, Kind
 from ..journal.journal import Journal, Snapshot
 from ..policies import Policy
 from . import bounds, checks, commands
@@ -131,19 +132,9 @@ class Keeper:
                 self._replays = Replays()  # one may have stopped half-way
                 raise
 
-    def recall(self, *asked: int | str) -> Entry | None:
-        """The entry that told a step of a path, (chain, path, step), or that has a key. It reads the whole journal."""
-        seen = 0
-        for page in self.pages():
-            for entry in page:
-                if len(asked) == 1:
-                    if entry.kind is Kind.TOLD and unpacked(entry.more).get("key") == asked[0]:
-                        return entry
-                elif entry.kind is Kind.TOLD and (entry.chain, entry.path) == asked[:2]:
-                    seen += 1
-                    if seen == asked[2]:
-                        return entry
-        return None
+    def recall(self, chain: int, path: int, step: int) -> Entry | None:
+        """The entry that told a step of a path. It reads the whole journal."""
+        return next(islice(self._told(chain, path), step - 1, None), None)
 
     # -- changing
 
@@ -187,8 +178,8 @@ class Keeper:
         while asked := self._due():
             self.look(asked)
         for twins in self._alike():
-            states = [entry.value for entry in self._told(twins.chain, twins.first)][: twins.length]
-            if surprise(iter(states), twins.needed) >= twins.needed:
+            states = (entry.value for entry in islice(self._told(twins.chain, twins.first), twins.length))
+            if surprise(states, twins.needed) >= twins.needed:
                 self.do(commands.repeat, twins)
         while checks.is_due(self.state()):  # who is set aside may have been the last one behind
             made = self._checks.now()
@@ -239,13 +230,10 @@ class Keeper:
                 self._compared = twins[-1]
             return twins[after:]
 
-    def _told(self, chain: int, path: int) -> list[Entry]:
-        return [
-            entry
-            for page in self.pages()
-            for entry in page
-            if entry.kind is Kind.TOLD and (entry.chain, entry.path) == (chain, path)
-        ]
+    def _told(self, chain: int, path: int) -> Iterator[Entry]:
+        """The entries of a path's observations."""
+        told = (entry for page in self.pages() for entry in page if entry.kind is Kind.TOLD)
+        return (entry for entry in told if (entry.chain, entry.path) == (chain, path))
 
     def events(self, after: int) -> list[EventLine]:
         """The events, as far as ``after`` asks for them: beyond the last `EVENTS` the whole journal is folded again.

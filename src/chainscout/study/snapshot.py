@@ -2,7 +2,6 @@
 
 import json
 import zlib
-from collections import OrderedDict
 from typing import Any
 
 from .._version import __version__
@@ -11,7 +10,7 @@ from ..policies import Policy
 from .chain import Chain, Lease, Owner, Path, Row
 from .draws import Card, Draws, Hole, Status
 from .questions import Asked, Registered
-from .state import State, Twins
+from .state import Keyed, State, Twins
 from .views import AnswerLine, EventKind, EventLine, HistoryLine
 
 __all__ = ["packed_state", "snapshot_key", "unpacked_state"]
@@ -99,7 +98,7 @@ def unpacked_state(content: bytes, policy: Policy | None, *, recording: bool = F
         setattr(state, name, value)
     state.costs = tuple(given["costs"])
     state.walkers = {one[0]: Owner(*one) for one in given["walkers"]}
-    state.keys = OrderedDict((key, tuple(value)) for key, value in given["keys"])
+    state.keys = {key: Keyed(*told) for key, told in given["keys"]}
     *aim, looks = given["aim"]
     state.aim.targets, state.aim.number, state.aim.behind, state.aim.missed, state.aim.verified = aim
     state.aim.looks = set(looks)

@@ -6,7 +6,7 @@ appended. An error of a user's own rule is kept and raised by the next choice, a
 """
 
 import math
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -24,13 +24,10 @@ from .questions import Asked, Registered
 from .repetition import CHECKPOINTS, MOST_NAMED, digested, most_surprise, needed_surprise
 from .views import EventKind
 
-__all__ = ["KEYS", "LEARNER", "MAIN", "MOST_BARREN", "State", "Twins"]
+__all__ = ["LEARNER", "MAIN", "MOST_BARREN", "Keyed", "State", "Twins"]
 
 #: A chain is set aside after this many consecutive paths that ended without a transition (MATH §1).
 MOST_BARREN = 10
-#: How many of the callers' keys are remembered; older ones are found in the journal.
-KEYS = 10_000
-_VOID = Status.VOID
 #: The ends that do not depend on a step that was not told.
 _DUE = (End.TERMINATED, End.TRUNCATED, End.DUE)
 _TOLD = Kind.TOLD
@@ -55,6 +52,17 @@ class Twins(NamedTuple):
     length: int
     #: How unlikely these states must be, in nats.
     needed: float
+
+
+class Keyed(NamedTuple):
+    """An observation that has a key."""
+
+    #: Its entry, its chain, its path, its number in the path, and the position of its state.
+    number: int
+    chain: int
+    path: int
+    step: int
+    state: int
 
 
 class State:
@@ -91,9 +99,8 @@ class State:
         self.lost = 0
         self.leases: dict[int, Lease] = {}
         self.walkers: dict[int, Owner] = {}
-        #: The callers' latest keys → what has them: the entry, its chain and its path, and how many observations the
-        #: path had then.
-        self.keys: OrderedDict[str, tuple[int, int, int, int]] = OrderedDict()
+        #: The callers' keys → what has them.
+        self.keys: dict[str, Keyed] = {}
         #: How many chains are set aside.
         self.aside = 0
         #: The latest paths that began as another one did; and those of which that is unlikely: no bound holds then.
@@ -229,13 +236,17 @@ class State:
         self.walkers[entry.number] = Owner(entry.number, *facts)
 
     def _continued(self, entry: Entry) -> None:
-        path = self.chains[entry.chain].walks.get(entry.path)
+        chain = self.chains[entry.chain]
+        path = chain.walks.get(entry.path)
         if path is not None:
             path.owner = path.by = entry.by
+            if path.slot is not None and path.slot.status is Status.RELEASED:
+                chain.draws.ask_again(path.slot, path.last, entry.by, entry.time)
 
     def _closed(self, entry: Entry) -> None:
-        for chain in self.chains:
-            own = [path for path in chain.walks.values() if path.owner == entry.by and not path.ended]
+        for number, numbers in unpacked(entry.more)["paths"]:
+            chain = self.chains[number]
+            own = [path for one in numbers if (path := chain.walks.get(one)) is not None and not path.ended]
             for path in sorted(own, key=lambda path: path.slot.number if path.slot else 0, reverse=True):
                 self._hand_back(chain, path)
 
@@ -262,8 +273,7 @@ class State:
             elif slot is not None and slot.steps == 1:
                 slot.source = value
         else:
-            if slot is None or slot.status is _VOID:
-                slot = p.slot = draws.ask(number, x, path, by, time)
+            assert slot is not None  # the commands see to it that a step is told only if it was asked for
             p.told_slot = slot.number
             if follows:
                 draws.follow(slot, x, value, number, time)
@@ -306,9 +316,18 @@ class State:
             chain.draws.leave(lambda hole: hole.path in chain.walks and chain.walks[hole.path].is_plain)
         chain.paths = max(chain.paths, path)
         name = self.walkers[owner].name
-        found = chain.walks[path] = Path(path, owner, is_plain, chain.newest.get(name, 0))
+        latest = chain.newest.get(name, 0)
+        self._forget(chain, chain.walks.get(latest))
+        found = chain.walks[path] = Path(path, owner, is_plain, latest)
         chain.newest[name] = path
         return found
+
+    @staticmethod
+    def _forget(chain: Chain, latest: Path | None) -> None:
+        """Forgets the path before the latest one of a name, if it was closed: nobody goes on with it any more."""
+        older = None if latest is None else chain.walks.get(latest.follows)
+        if older is not None and older.lease is None and (older.slot is None or older.slot.status is Status.VOID):
+            del chain.walks[older.number]
 
     def _count(self, chain: Chain, x: int, y: int) -> None:
         """Counts a transition."""
@@ -367,9 +386,7 @@ class State:
     def _keep_key(self, entry: Entry, steps: int) -> None:
         key = unpacked(entry.more).get("key")
         if key is not None:
-            self.keys[key] = entry.number, entry.chain, entry.path, steps
-            if len(self.keys) > KEYS:
-                self.keys.popitem(last=False)
+            self.keys[key] = Keyed(entry.number, entry.chain, entry.path, steps, entry.value)
 
     def _labelled(self, entry: Entry) -> None:
         chain, label = self.chains[entry.chain], unpacked(entry.more)["label"]
@@ -385,6 +402,7 @@ class State:
         if path is None or path.steps != entry.value:
             return
         x, y = path.before, path.last
+        self.keys = {key: told for key, told in self.keys.items() if told.number != path.told}
         self._free(chain, path)
         if path.slot is not None:  # the step after the mistold one leaves a state that nobody knows
             path.slot.source = UNKNOWN
@@ -403,6 +421,8 @@ class State:
         self.lost += 1
         self._leave(chain, path, End.UNKNOWN, EventKind.CORRECTED, lost=True, **unpacked(entry.more))
         chain.draws.note_early()
+        if chain.done:  # the cut where it was done may have other counts now
+            self.aim.reopen(self, chain, entry.number)
         chain.walks.pop(path.number, None)  # nobody can say where its next step began, so no value closes its hole
 
     @staticmethod
@@ -491,7 +511,7 @@ class State:
             name = self.walkers[path.owner].name
             if chain.newest.get(name) == path.number:
                 chain.newest[name] = path.follows
-            self._close_slot(chain, path, End.UNKNOWN)
+            self._close_slot(chain, path, End.UNKNOWN, unmade=True)
         elif path.slot is not None and path.slot.status is Status.PENDING:
             path.slot.source = path.last
             chain.draws.release(path.slot)
@@ -511,24 +531,27 @@ class State:
         self._close_slot(chain, path, end)
         self.lost += end is End.LOST
         path.ended = True
-        if path.steps <= 1:
+        if path.steps <= 1 and kind is not EventKind.CORRECTED:
             chain.barren += 1
             if chain.barren >= MOST_BARREN:
                 self._put_aside(chain, f"its last {chain.barren} paths brought no transition")
         if path.slot is None:
             chain.walks.pop(path.number, None)
 
-    def _close_slot(self, chain: Chain, path: Path, end: End) -> None:
-        """What becomes of the open slot of a path that nobody goes on with (MATH §15, rule 1)."""
+    def _close_slot(self, chain: Chain, path: Path, end: End, *, unmade: bool = False) -> None:
+        """What becomes of the open slot of a path that nobody goes on with (MATH §15, rule 1).
+
+        ``unmade``: its walker says that no step was made.
+        """
         slot = path.slot
         if slot is None or slot.status is Status.VOID:
             path.slot = None
             return
-        if end in _DUE or (end is End.UNKNOWN and chain.draws.is_last(slot)):
+        if end in _DUE or (unmade and chain.draws.is_last(slot)):
             chain.draws.void(slot)
             path.slot = None
         else:
-            chain.draws.give_up(slot, unmade=end is End.UNKNOWN)
+            chain.draws.give_up(slot, unmade=unmade)
 
     def _lost(self, entry: Entry) -> None:
         self.lost += 1

@@ -22,7 +22,7 @@ from ..counts import MOST_TRANSITIONS, Counts
 from ..diagnostics import Diagnosis, diagnose
 from ..errors import ChainscoutError, InputError, NothingFree, RecomputedWarning
 from ..journal import backup, opening
-from ..journal.entry import START, End, Kind, unpacked
+from ..journal.entry import START, Kind, unpacked
 from ..journal.journal import PATIENCE, Journal
 from ..journal.opening import Where
 from ..paths import Paths
@@ -31,7 +31,7 @@ from ..validation import Duration, shown, unicode_text, whole_number
 from ..validation import seconds as in_seconds
 from . import commands, labels, portrait, rule, stop
 from .aim import MOST_CHECKED
-from .bounds import Due, Found, counts_of, due
+from .bounds import Due, Found, costs_of_holes, counts_of, due
 from .bounds import found as computed
 from .certificate import StudyCertificate, certificate_of, estimate_of, repeated_paths
 from .checks import judged_paths
@@ -45,7 +45,7 @@ from .state import MAIN, State
 from .views import ChainProgress, EventLine, LogLine, Progress, QuestionLine, Restarted, Step, StopReason
 from .walker import Walker
 from .walks import walked_paths
-from .worker import Worker, is_learners
+from .worker import Worker, ending, is_learners
 
 __all__ = ["Study"]
 
@@ -66,14 +66,17 @@ class Study:
         ``keeper``: has its journal and its state. ``continuing``: as in ``open``. ``is_first``: whether it is new.
         """
         self._keeper = keeper
-        self._continuing = continuing
         self._is_first = is_first
         self._opened = keeper.state().head.number
         self._closed = False
-        #: The entries of its walkers, and thread or asyncio task → its walker.
-        self._sessions: set[int] = set()
+        #: The entries of its walkers with their chains, and thread or asyncio task → its walker.
+        self._sessions: dict[int, set[int]] = {}
         self._shares = Shares(keeper.policy)
         self._walkers: weakref.WeakKeyDictionary[Any, Walker] = weakref.WeakKeyDictionary()
+        #: The walker of whoever tells first. Only this one can stand where the study was left.
+        self._first: Walker | None = self._new_walker(continuing=continuing)
+        if continuing and not keeper.journal.read_only:
+            self._first.number = keeper.do(commands.go_on, self._first)
 
     @classmethod
     def create(
@@ -191,10 +194,13 @@ class Study:
         who: Any = (asyncio and loop and asyncio.current_task(loop)) or threading.current_thread()
         walker = self._walkers.get(who)
         if walker is None:
-            # Only the first walker can stand where the study was left.
-            continuing = self._continuing and not self._walkers
-            walker = self._walkers[who] = Walker(MAIN, opened=self._opened, continuing=continuing)
-            walker.is_first, walker.siblings = self._is_first, self._sessions
+            walker = self._walkers[who] = self._first or self._new_walker()
+            self._first = None
+        return walker
+
+    def _new_walker(self, *, continuing: bool = False) -> Walker:
+        walker = Walker(MAIN, opened=self._opened, continuing=continuing)
+        walker.is_first, walker.siblings = self._is_first, self._sessions
         return walker
 
     # -- asking and telling
@@ -286,31 +292,27 @@ class Study:
                     walker.warn_of_bare_paths(chains[told.chain], told.path)
         self._keeper.settle()
 
-    def end_path(self, chain: str, end: End = End.UNKNOWN) -> Step:
-        """Ends the path: the next observation begins another one. Returns its path and step.
-
-        ``end``: why, an ``End``. It decides whether the step that was asked for last is a hole (docs/studies.md).
-        """
-        walker = self._walker()
-        following = self._keeper.do(commands.end_path, walker, chain, end)
-        walker.number = following.walker
-        return Step(following.path, 1)
+    @overload
+    def restart(self, chain: str, *, lost: bool = False, due: bool = False) -> Step: ...
 
     @overload
-    def restart(self, chain: str, *, lost: bool = False) -> Step: ...
+    def restart(self, chain: str, *, lost: bool = False, due: bool = False, token: int) -> Restarted: ...
 
-    @overload
-    def restart(self, chain: str, *, lost: bool = False, token: int) -> Restarted: ...
-
-    def restart(self, chain: str, *, lost: bool = False, token: int | None = None) -> Step | Restarted:
+    def restart(
+        self, chain: str, *, lost: bool = False, due: bool = False, token: int | None = None
+    ) -> Step | Restarted:
         """Ends the path: the next observation begins another one. Returns its path and step, and a lease's new token.
 
-        ``lost``: an observation was lost with it. ``token``: of the lease that holds the path.
+        The step that was asked for last is a hole, because it may have been made (docs/studies.md).
+        ``lost``: an observation was lost with it; the certificate counts it. ``due``: the path ended by a rule that
+        looks at this path alone, as a number of steps: there is no hole. ``token``: of the lease that holds the path.
         """
-        end = End.LOST if lost else End.UNKNOWN
+        walker, end = self._walker(), ending(lost=lost, due=due)
         if token is None:
-            return self.end_path(chain, end)
-        following = self._keeper.do(commands.end_path, self._walker(), chain, end, token=_checked_token(token))
+            following = self._keeper.do(commands.end_path, walker, chain, end)
+            walker.number = following.walker
+            return Step(following.path, 1)
+        following = self._keeper.do(commands.end_path, walker, chain, end, token=_checked_token(token))
         return Restarted(following.path, 1, following.token)
 
     def renew(self, chain: str, token: int, seconds: Duration = 60.0) -> None:
@@ -325,11 +327,12 @@ class Study:
     def continue_path(self, chain: str) -> ChainProgress:
         """Declares that the process of this chain stands where plain tells left it. Returns that place."""
         walker = self._walker()
+        walker.number = self._keeper.do(commands.go_on, walker, chain)
 
         def look(state: State) -> None:
             known = labels.find(state, chain)
-            path = walker.latest(known)
-            if path is not None and not walker.walks(known):
+            path = walker.path(known, continuing=True)
+            if path is not None:
                 walker.remember(walker.number, known.number, path.number, path.steps)
 
         self._see(look)
@@ -432,7 +435,9 @@ class Study:
     def certificate(self) -> StudyCertificate:
         """The bound on each chain's loss at this moment. Each is noted, so it may end its chain."""
         asked, found = self._bounds()
-        return self._see(lambda state: certificate_of(state, asked, found, self._keeper.journal.read_only))
+        holes = costs_of_holes(asked, found)
+        only_read = self._keeper.journal.read_only
+        return self._see(lambda state: certificate_of(state, asked, found, holes, only_read=only_read))
 
     def estimate(self, chain: str) -> Estimate | OpenEstimate:
         """The estimated matrix of a chain, with intervals that hold for all chains at once with probability 1 − δ."""

@@ -55,8 +55,9 @@ class Walker:
         self.program = ""
         #: So that no two walkers write the same entry.
         self.mark = secrets.token_hex(8)
-        #: The entries of all walkers of this open study: what one of them told may be repeated by another.
-        self.siblings: set[int] = set()
+        #: The entries of all walkers of this open study, each with the chains that it told. What one of them told may
+        #: be repeated by another.
+        self.siblings: dict[int, set[int]] = {}
         #: Whether the study is new, so that no caller can have noted a path and step of it before.
         self.is_first = False
         #: Chain number → the number that its next path will have, as this walker was last told.
@@ -86,6 +87,11 @@ class Walker:
         if path is not None and not self.is_worker and (path.slot is None or path.slot.status is Status.VOID):
             return None  # its next step has no place in the order: a lease had it, or another path has gone on
         return path
+
+    def goes_on(self, chain: Chain) -> Path | None:
+        """The latest path of its name, if it was closed and nobody has asked for a step of the chain since then."""
+        path = self.latest(chain)
+        return path if path is not None and path.slot is not None and path.slot.status is Status.RELEASED else None
 
     def latest(self, chain: Chain) -> Path | None:
         """The latest path of its name, if it has not ended and nobody has walked it since this process opened it."""
@@ -139,7 +145,7 @@ class Walker:
     def remember(self, number: int, chain: int, path: int, steps: int) -> None:
         """Notes what was stored: its own number, and where its path of a chain stands."""
         self.number = number
-        self.siblings.add(number)
+        self.siblings.setdefault(number, set()).add(chain)
         self.known[chain] = path, steps
 
 

@@ -24,7 +24,7 @@ from .keeper import Keeper
 from .state import LEARNER, State
 from .walker import Walker
 
-__all__ = ["Lease", "LeaseStatus", "Worker", "check_may_wait", "is_learners"]
+__all__ = ["Lease", "LeaseStatus", "Worker", "check_may_wait", "ending", "is_learners"]
 
 #: Seconds for which a change is tried again while the database is not reachable.
 _PATIENCE = 30.0
@@ -155,18 +155,16 @@ class Worker:
             raise Held(f"the worker {self.name!r} has the only leases of the study: it must tell them, not wait")
 
     def __iter__(self) -> "Iterator[Lease]":
-        """One lease after the other, until the study is finished. Leaving the loop gives the last one back."""
+        """One lease after the other, until the study is finished.
+
+        Who leaves the loop keeps the last lease: nobody says whether its step was made. ``close`` gives it back.
+        """
         lease = self.lease()
-        try:
-            while lease is not None:
-                lease._follows = True
-                yield lease
-                following, self._next = self._next, None
-                lease = self.lease() if following is None else following
-        finally:
-            if lease is not None:
-                with suppress(LeaseLost):
-                    lease.give_back()
+        while lease is not None:
+            lease._follows = True
+            yield lease
+            following, self._next = self._next, None
+            lease = self.lease() if following is None else following
 
     def _hold(self, granted: commands.Granted) -> "Lease":
         """A lease that was granted. It is renewed from now on."""
@@ -225,6 +223,13 @@ class Worker:
         self._stop()
         for lease in tuple(self._leases):
             lease.__exit__(kind, error, trace)
+
+
+def ending(*, lost: bool, due: bool) -> End:
+    """Why a path ends whose process was started again."""
+    if lost and due:
+        raise InputError("a path that was due to end has lost no observation: say lost or due, not both")
+    return End.LOST if lost else End.DUE if due else End.UNKNOWN
 
 
 def _is_over(state: State, now: int, chain: int) -> bool:
@@ -361,14 +366,15 @@ class Lease:
             what = "its observations have been told" if self.status is LeaseStatus.USED else "it was given back"
             raise LeaseLost(f"the lease of the chain {self.chain!r} has ended: {what}")
 
-    def end_path(self, end: End) -> None:
-        """Ends the path: the next observation begins another one, under the same lease with a new token."""
+    def restart(self, *, lost: bool = False, due: bool = False) -> None:
+        """Ends the path: the next observation begins another one, under the same lease with a new token.
+
+        The step that was asked for last is a hole, because it may have been made.
+        ``lost``: an observation was lost with it. ``due``: the path ended by a rule that looks at this path alone.
+        """
+        end = ending(lost=lost, due=due)
         following = self._keeper.do(commands.end_path, self._worker._walker, self.chain, end, token=self.token)
         self.path, self.token, self.state, self.step = following.path, following.token, None, 1
-
-    def restart(self, lost: bool = False) -> None:
-        """Ends the path. ``lost``: an observation was lost with it."""
-        self.end_path(End.LOST if lost else End.UNKNOWN)
 
     def renew(self, seconds: Duration = 60.0) -> None:
         """Holds the chain for ``seconds`` from now on."""

@@ -11,6 +11,7 @@ from .changes import (
     check,
     close,
     extend,
+    go_on,
     lose,
     renew_rule,
     repeat,
@@ -25,7 +26,7 @@ from .tells import Told, checked_pairs, correct, end_path, expire, tell, tell_le
 
 __all__ = [
     "AIMS", "Granted", "Told", "aim", "answer", "ask", "ask_many", "bound", "check", "checked_pairs", "close",
-    "correct", "create", "end_path", "expire", "extend", "give_back", "give_back_all", "give_up_gone", "lease",
+    "correct", "create", "end_path", "expire", "extend", "give_back", "give_back_all", "give_up_gone", "go_on", "lease",
     "look", "lose", "renew", "renew_rule", "repeat", "set_aside", "take_up", "tell", "tell_and_lease",
     "tell_leased", "tell_many", "tell_walk", "tells", "waited_in_vain",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from ..checks import is_due
 from ..draws import Cut
 from ..state import State, Twins
 from ..walker import Walker
-from .tells import check_not_held, expiries, find_lease
+from .tells import check_not_held, expiries, find_lease, registered
 
 __all__ = [
     "aim", "bound", "check", "close", "extend", "lose", "renew_rule", "repeat", "set_aside", "take_up",
@@ -142,7 +142,33 @@ def take_up(state: State, now: int, name: str) -> tuple[list[Draft], None]:
     return [Draft(Kind.TAKEN_UP, chain.number)] if chain.aside is not None else [], None
 
 
-def close(state: State, now: int, sessions: Collection[int]) -> tuple[list[Draft], None]:
-    """These sessions end in good order: they made no step of their open slots."""
-    walk = {path.owner for chain in state.chains for path in chain.walks.values() if not path.ended}
-    return [Draft(Kind.CLOSED, by=number) for number in sorted(walk & set(sessions))], None
+def close(state: State, now: int, walkers: Mapping[int, Collection[int]]) -> tuple[list[Draft], None]:
+    """These walkers end in good order: they made no step of their open slots. ``walkers``: number → their chains.
+
+    The processes of a session that continues outlive it, and may be at work.
+    """
+    drafts = []
+    for number, chains in sorted(walkers.items()):
+        paths = [
+            [one, numbers]
+            for one in sorted(chains)
+            if (numbers := [p.number for p in state.chains[one].walks.values() if p.owner == number and not p.ended])
+        ]
+        if paths and not state.walkers[number].continuing:
+            drafts.append(Draft(Kind.CLOSED, by=number, more=packed(paths=paths)))
+    return drafts, None
+
+
+def go_on(state: State, now: int, walker: Walker, name: str | None = None) -> tuple[list[Draft], int]:
+    """The processes stand where plain tells left them: their next steps are asked for now, unless they were before.
+
+    ``name``: only of this chain. Returns the number of the walker's own entry; 0 if it has none.
+    """
+    chains = state.chains if name is None else [labels.find(state, name)]
+    left = [(chain, path) for chain in chains if (path := walker.goes_on(chain)) is not None]
+    drafts: list[Draft] = []
+    if not left:
+        return drafts, walker.number
+    number, drafts = registered(state, walker, drafts)
+    drafts += [Draft(Kind.CONTINUED, chain.number, path.number, by=number) for chain, path in left]
+    return drafts, number

@@ -1,6 +1,7 @@
 """Observations: telling them, taking one back, and the end of a path."""
 
 from collections.abc import Callable, Hashable, Iterable
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 from ...errors import Held, InputError, LeaseLost, OutOfStep
@@ -9,15 +10,16 @@ from ...validation import shown
 from .. import budget, labels, stop
 from ..chain import Chain, Lease, Path
 from ..draws import START, Status
-from ..state import KEYS, State
+from ..state import State
 from ..walker import Walker
 
 __all__ = [
     "Following", "Recall", "Told", "check_not_held", "checked_pairs", "correct", "end_path", "expire", "expiries",
-    "find_lease", "is_repeated", "nothing_recalled", "own_number", "tell", "tell_leased", "tell_many", "tell_walk",
+    "find_lease", "is_repeated", "nothing_recalled", "own_number", "registered", "tell", "tell_leased", "tell_many",
+    "tell_walk",
 ]  # fmt: skip
 
-#: Finds an old tell in the journal: ``recall(chain, path, step)``, or ``recall(key)``. None: there is none.
+#: Finds an old tell in the journal: ``recall(chain, path, step)``. None: there is none.
 Recall = Callable[..., Entry | None]
 
 
@@ -69,7 +71,7 @@ def tell(
     """
     chain = labels.find(state, name)
     position = labels.position(chain, given)
-    if (found := _with_key(state, walker.number, chain, key, recall)) is not None:
+    if (found := _with_key(state, walker.number, chain, position, key)) is not None:
         return [], found
     _check_plain(state, chain)
     before = walker.path(chain)
@@ -87,7 +89,7 @@ def tell(
     stop.check_telling(state)
     drafts = expiries(state, now) if state.leases else []
     budget.check_price(state, now, chain.cost, "the observation")
-    number, drafts = _registered(state, walker, drafts)
+    number, drafts = registered(state, walker, drafts)
     if begin:
         before = walker.path(chain) or walker.latest(chain)
         if before is not None:
@@ -108,7 +110,7 @@ def tell(
 
 def _check_goes_on(chain: Chain, number: int | None, path: Path | None) -> None:
     """Raises ``OutOfStep`` if a plain tell can neither go on with the path of this number, nor begin it."""
-    what = f"path {number} of the chain {chain.name!r}"
+    what = f"path {number if path is None else path.number} of the chain {chain.name!r}"
     if path is None:
         if number is not None and number <= chain.paths:
             raise OutOfStep(f"{what} has ended")
@@ -145,7 +147,7 @@ def tell_many(
 ) -> tuple[list[Draft], list[Told]]:
     """Observations in order, (chain, state) each: all of them, or none. Returns where the path of each chain stands."""
     stop.check_telling(state)
-    number, drafts = _registered(state, walker, expiries(state, now))
+    number, drafts = registered(state, walker, expiries(state, now))
     paths: dict[int, tuple[int, int]] = {}
     new: dict[tuple[int, Hashable], int] = {}
     price = 0.0
@@ -156,6 +158,7 @@ def tell_many(
         if chain.number not in paths:
             _check_plain(state, chain)
             path = walker.path(chain)
+            _check_goes_on(chain, None, path)
             paths[chain.number] = (chain.paths + 1, 0) if path is None else (path.number, path.steps)
             if path is not None and path.by != number:
                 drafts.append(Draft(Kind.CONTINUED, chain.number, path.number, by=number))
@@ -191,7 +194,7 @@ def tell_leased(
     position = labels.position(chain, given)
     lease = state.leases.get(token)
     worker = lease.worker if lease is not None else 0
-    if (found := _with_key(state, worker, chain, key, recall)) is not None:
+    if (found := _with_key(state, worker, chain, position, key)) is not None:
         return [], found
     number = path if path is not None else lease.path if lease is not None else 0
     known = chain.walks.get(number)
@@ -213,6 +216,8 @@ def tell_leased(
             raise _lease_lost(chain, lease, now) from None
     elif known is None or known.lease is not lease:
         raise _lease_lost(chain, None, now)
+    elif lease is not None and lease.at_once:
+        raise OutOfStep(f"the steps of this lease of the chain {name!r} are told together, with tell_walk")
     if observations is not None and chain.observations != observations:
         raise OutOfStep(f"the chain {chain.name!r} was advanced by somebody else")
     steps = known.steps
@@ -284,7 +289,7 @@ def end_path(
         if path is None or path.ended or path.lease is not None:  # its lease has expired: it ends with that
             drafts += [Draft(Kind.LOST, chain.number, by=walker.number)] if end is End.LOST else []
             return drafts, Following(walker.number, chain.paths + 1)
-        number, drafts = _registered(state, walker, drafts)
+        number, drafts = registered(state, walker, drafts)
         drafts.append(Draft(Kind.PATH_ENDED, chain.number, path.number, end, number))
         return drafts, Following(number, chain.paths + 1)
     chain, _, path = find_lease(state, now, token, name)
@@ -337,7 +342,7 @@ def expire(state: State, now: int) -> tuple[list[Draft], None]:
     return expiries(state, now), None
 
 
-def _registered(state: State, walker: Walker, drafts: list[Draft]) -> tuple[int, list[Draft]]:
+def registered(state: State, walker: Walker, drafts: list[Draft]) -> tuple[int, list[Draft]]:
     """The number of the walker, and the drafts with the entry that gives it one."""
     number = own_number(state, walker)
     if number:
@@ -353,7 +358,8 @@ def own_number(state: State, walker: Walker) -> int:
     """
     if walker.number:
         return walker.number
-    return next((number for number, owner in state.walkers.items() if owner.mark == walker.mark), 0)
+    later = takewhile(lambda number: number > walker.opened, reversed(state.walkers))
+    return next((number for number in later if state.walkers[number].mark == walker.mark), 0)
 
 
 def _placed(
@@ -374,20 +380,17 @@ def _steps(path: Path | None, step: int) -> int:
     return step if path is None else path.steps
 
 
-def _with_key(state: State, walker: int, chain: Chain, key: str | None, recall: Recall) -> Told | None:
-    """The tell that has this key already, if there is one."""
-    if key is None:
-        return None
-    found = state.keys.get(key)
-    if found is None and len(state.keys) >= KEYS:
-        entry = recall(key)
-        found = None if entry is None else (entry.number, entry.chain, entry.path, 0)
+def _with_key(state: State, walker: int, chain: Chain, position: int | None, key: str | None) -> Told | None:
+    """The tell that has this key already, if there is one. ``walker``: the number of its own entry."""
+    found = None if key is None else state.keys.get(key)
     if found is None:
         return None
-    _, number, path, steps = found
-    if number != chain.number:
-        raise OutOfStep(f"the key {key!r} was given before, to an observation of {state.chains[number].name!r}")
-    return Told(walker, number, path, steps, own=False, repeated=True)
+    what = f"the key {key!r} was given before, to an observation of {state.chains[found.chain].name!r}"
+    if found.chain != chain.number:
+        raise OutOfStep(what)
+    if found.state != position:
+        raise OutOfStep(f"{what} with another state")
+    return Told(walker, found.chain, found.path, found.step, own=False, repeated=True)
 
 
 def is_repeated(
