@@ -138,7 +138,7 @@ class Program:
         if who.is_worker:
             self.kept.do(commands.give_back_all, who.number)
         else:
-            self.kept.do(commands.close, {who.number})
+            self.kept.do(commands.close, {who.number: set(who.known)})
         self.replace(who, continuing=self.random.random() < 0.5)
 
     def reopen(self) -> None:
@@ -149,7 +149,9 @@ class Program:
         kind = self.workers if who.is_worker else self.sessions
         place = kind.index(who)
         opened = self.state.head.number
-        kind[place] = Walker(who.name, is_worker=who.is_worker, opened=opened, continuing=continuing)
+        after = kind[place] = Walker(who.name, is_worker=who.is_worker, opened=opened, continuing=continuing)
+        if continuing and not who.is_worker:
+            after.number = self.kept.do(commands.go_on, after)
 
     def correct(self) -> None:
         chain = self.state.names[self.random.choice(self.names)]

@@ -49,7 +49,9 @@ class Reference:
         self.shared = shared
         for entry in entries:
             if entry.kind is Kind.CLOSED:
-                self.close(entry.by)
+                for number, paths in unpacked(entry.more)["paths"]:
+                    if number == chain:
+                        self.close(paths)
             elif entry.kind in (Kind.EXPIRED, Kind.ABANDONED, Kind.GIVEN_BACK):
                 if entry.by in self.leases:
                     self.leave_lease(entry)
@@ -76,6 +78,8 @@ class Reference:
         elif entry.kind is Kind.CONTINUED:
             assert walk is not None
             walk.owner = entry.by
+            for slot in walk.open:  # asked for again
+                slot.released = False
         elif entry.kind is Kind.PATH_ENDED:
             assert walk is not None
             self.end(walk, End(entry.value))
@@ -139,7 +143,7 @@ class Reference:
         walk.open = [slot for slot in walk.open if not slot.void]
         if not walk.states:
             walk.ended = not self.shared
-            self.drop(walk, End.UNKNOWN)
+            self.drop(walk, End.UNKNOWN, unmade=True)
         elif walk.open:
             slot, *others = walk.open
             for other in others:  # no step was made: only the next one can be asked for again
@@ -162,17 +166,17 @@ class Reference:
             walk.ended, walk.lease = True, 0
             self.drop(walk, end)
 
-    def drop(self, walk: Walk, end: End) -> None:
+    def drop(self, walk: Walk, end: End, *, unmade: bool = False) -> None:
         walk.open = [slot for slot in walk.open if not slot.void]
         due = end in (End.TERMINATED, End.TRUNCATED, End.DUE)
-        if walk.open and (due or (end is End.UNKNOWN and self.is_last(walk.open[-1]))):
+        if walk.open and (due or (unmade and self.is_last(walk.open[-1]))):
             for slot in walk.open:
                 slot.void = True
         for slot in walk.open:
             slot.released = False
 
-    def close(self, owner: int) -> None:
-        own = [walk for walk in self.walks.values() if walk.owner == owner and not walk.ended]
+    def close(self, paths: list[int]) -> None:
+        own = [self.walks[path] for path in paths if not self.walks[path].ended]
         for walk in sorted(own, key=lambda walk: walk.open[0].number if walk.open else 0, reverse=True):
             open_slots = [slot for slot in walk.open if not slot.void]
             if open_slots and not walk.lease and (open_slots[0].released or not walk.plain):

@@ -32,7 +32,7 @@ class Writer:
     def __post_init__(self) -> None:
         settings = {"delta": DELTA, "states": [2], "chains": {"a": 0}, "policy": {"name": "uniform", "version": 1}}
         self.add(Kind.CREATED, more=packed(format=13, **settings))
-        self.worker = self.add(Kind.WORKER, more=packed(name="w"))
+        self.worker = self.add(Kind.WORKER, more=packed(id="w", name="w"))
 
     def add(self, kind: Kind, path: int = 0, value: int = 0, by: int = 0, more: str = "") -> int:
         self.number += 1
@@ -83,7 +83,7 @@ def numbered_at_their_tell(patch):
 
     def ask(self, number, source, path, by, since, steps=1):
         hole = Hole(number, source, path, by, since)
-        hole.status = Status.VOID
+        hole.status = Status.LOST
         return hole
 
     def follow(self, hole, source, target, number, since):

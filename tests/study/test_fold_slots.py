@@ -145,10 +145,11 @@ def test_an_end_that_nobody_explains_makes_a_hole_behind_which_others_were_issue
     assert holes(study) == [(0, left), (1, Status.PENDING)]
 
 
-def test_an_end_that_nobody_explains_makes_no_hole_at_the_end_of_the_order(study):
+def test_an_end_that_nobody_explains_makes_a_hole_at_the_end_of_the_order_too(study):
+    """A rig that breaks down on one outcome, and is started again, would drop this outcome."""
     study.tell("a", 0)
     study.do(commands.end_path, study.main, "a", End.UNKNOWN)
-    assert holes(study) == []
+    assert holes(study) == [(0, Status.LOST)]
 
 
 def test_a_state_that_ends_its_path_issues_no_further_slot(study):
@@ -177,7 +178,7 @@ def test_an_orderly_close_voids_what_nothing_followed(study):
     study.tell("a", 0, here)
     study.tell("b", 0, here)
     study.tell("b", 1, there)
-    study.do(commands.close, {here.number})
+    study.do(commands.close, {here.number: {0, 1}})
     assert holes(study, "a") == [(0, Status.RELEASED)]
     assert holes(study, "b") == [(0, Status.LOST), (1, Status.PENDING)]
     study.tell("a", 1, there)
@@ -194,8 +195,10 @@ def test_who_stands_where_the_study_was_closed_goes_on_in_the_same_slot(study):
     study.tell("a", 0)
     study.tell("a", 1)
     number = study.state.names["a"].draws.holes[0].number
-    study.do(commands.close, {study.main.number})
+    study.do(commands.close, {study.main.number: {0}})
     again = Walker(opened=study.state.head.number, continuing=True)
+    again.number = study.do(commands.go_on, again)
+    assert holes(study) == [(1, Status.PENDING)], "its next step is asked for now, and keeps its slot"
     assert study.tell("a", 1, again) == (again.number, 0, 1, 3, True, False, False)
     assert study.state.names["a"].draws.cards[-1].number == number
     assert counts(study) == {0: {1: 1}, 1: {1: 1}}
@@ -203,7 +206,7 @@ def test_who_stands_where_the_study_was_closed_goes_on_in_the_same_slot(study):
 
 def test_who_stands_there_begins_a_new_path_if_another_one_was_begun_meanwhile(study):
     study.tell("a", 0)
-    study.do(commands.close, {study.main.number})
+    study.do(commands.close, {study.main.number: {0}})
     study.tell("a", 1, Walker(opened=study.state.head.number))
     again = Walker(opened=study.state.head.number, continuing=True)
     assert study.tell("a", 1, again).path == 2, "the latest path of plain tells"
@@ -211,7 +214,7 @@ def test_who_stands_there_begins_a_new_path_if_another_one_was_begun_meanwhile(s
 
 def test_a_step_that_lost_its_place_cannot_be_told_by_the_name_of_its_path(study):
     study.tell("a", 0)
-    study.do(commands.close, {study.main.number})
+    study.do(commands.close, {study.main.number: {0}})
     later = Walker(opened=study.state.head.number)
     study.tell("a", 0, later)
     with pytest.raises(OutOfStep, match="path 1 of the chain 'a' was closed, and another path of the chain went on"):
@@ -275,7 +278,7 @@ def test_a_corrected_observation_is_a_hole_and_its_path_ends(study):
     for state in (0, 1, 0, 1):
         study.tell("a", state)
     study.do(commands.correct, study.main, "a", path=1, step=4)
-    assert holes(study) == [(0, Status.LOST)]
+    assert holes(study) == [(0, Status.LOST), (UNKNOWN, Status.LOST)], "the step after it may have been made"
     assert study.state.names["a"].transitions == 2
     assert study.tell("a", 0).path == 2
     with pytest.raises(OutOfStep, match="path 1 of the chain 'a' has ended"):
@@ -335,27 +338,24 @@ def test_lost_slots_are_left_out_where_somebody_declares_them_independent(study,
 def test_a_hole_says_whether_checks_and_answers_may_leave_it_out(study, one, two):
     early = leased(study, one)
     study.do(commands.give_back, early.token, "a", lost=True)
-    late, back, other_row = leased(study, one), leased(study, worker("back"), state=1), leased(study, two)
-    study.do(commands.end_path, study.main, "a", End.UNKNOWN, token=other_row.token)
-    last = leased(study, worker("last"), state=1)
+    late, back, other = leased(study, one), leased(study, worker("back"), state=1), leased(study, two)
+    study.do(commands.end_path, study.main, "a", End.DUE, token=other.token)
+    leased(study, worker("last"), state=1)
     study.do(commands.give_back, back.token, "a")
     study.do(commands.end_path, study.main, "a", End.UNKNOWN, token=late.token)
     found = {card.number: card for card in study.state.names["a"].draws.ordered() if card.target == UNKNOWN}
-    assert other_row.token not in found, "nothing was issued after it: it is void"
+    assert other.token not in found, "it was due: it is void"
     assert found[early.token].is_early
-    assert not found[early.token].is_row_void, "a step may have been made"
     assert not found[late.token].is_early
-    assert found[late.token].is_row_void, "the later one is of another row"
-    assert not found[back.token].is_row_void, "its path can still go on"
-    assert not found[last.token].is_row_void
+    assert not any(card.is_row_void for card in found.values())
 
 
-def test_a_step_that_was_not_made_cannot_be_told_late(study, one, two):
+def test_a_step_of_a_path_that_was_begun_anew_can_be_told_late(study, one, two):
     lease = leased(study, one)
     leased(study, two)
     study.do(commands.end_path, study.main, "a", End.UNKNOWN, token=lease.token)
-    with pytest.raises(LeaseLost):
-        study.tell_leased(one, lease, 1, late=True)
+    assert study.tell_leased(one, lease, 1, late=True).late
+    assert (0, Status.LOST) not in holes(study)
 
 
 def test_answers_and_checks_read_the_draws_in_the_order_of_issue(study, one, two):

@@ -18,11 +18,10 @@ def rows(paths):
 def test_plain_tells_of_one_path_after_another_are_in_their_order(place):
     study = place.create({"a": 3})
     study.tell_many([("a", 0), ("a", 1)])
-    study.restart("a")
+    study.restart("a", due=True)
     study.tell_many([("a", 2), ("a", 2)])
     paths = study.paths("a")
-    # The draw after the first path was never made, and nothing was issued after it: the path was ended before the next
-    # tell. So its slot is void.
+    # The draw after the first path was never made, because its end was due. So its slot is void.
     assert rows(paths) == [(0, 0, START, 0), (0, 1, 0, 1), (1, 0, START, 2), (1, 1, 2, 2), (1, 2, 2, PENDING)]
     assert not paths.late_losses(by_row=False).any()
     assert (paths.workers, paths.unordered) == (("main",), None)

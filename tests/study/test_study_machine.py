@@ -237,7 +237,7 @@ class Machine(RuleBasedStateMachine):
     @rule(data=st.data(), lost=st.booleans(), how=st.sampled_from(["restart", "give back", "abandon"]))
     def end(self, data: Any, lost: bool, how: str) -> None:
         hold = self.held(data)
-        calls = {"restart": lambda: hold.lease.restart(lost), "give back": hold.lease.give_back}
+        calls = {"restart": lambda: hold.lease.restart(lost=lost), "give back": hold.lease.give_back}
         call = calls.get(how, hold.lease.abandon)
         if hold.until <= self.now:
             with pytest.raises(LeaseLost):

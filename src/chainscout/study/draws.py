@@ -53,7 +53,7 @@ class Hole:
     """A slot without a value, and the told draws between it and the next hole."""
 
     __slots__ = (
-        "after", "by", "is_early", "is_row_void", "is_unmade", "number", "path", "since", "source", "status", "steps",
+        "after", "by", "is_early", "is_row_void", "number", "path", "since", "source", "status", "steps",
     )  # fmt: skip
 
     def __init__(self, number: int, source: int, path: int = 0, by: int = 0, since: int = 0, steps: int = 1) -> None:
@@ -71,9 +71,8 @@ class Hole:
         #: Whether it was given up, or left by its program, before any later slot of the chain had a value, and no later
         #: one was under way then. Checks skip it, and say so.
         self.is_early = False
-        #: Whether its path has ended, and its walker said that no step was made: no value can come late. And whether no
-        #: later slot of its row had been issued then: answers leave it out. That is known where draws are recorded.
-        self.is_unmade = self.is_row_void = False
+        #: Whether answers find the slot elsewhere: a mistold step stands at its own place in its row.
+        self.is_row_void = False
         #: The told draws whose slots come after this one and before the next hole.
         self.after: dict[Pair, int] = {}
 
@@ -218,17 +217,11 @@ class Draws:
         else:
             self.give_up(hole)
 
-    def give_up(self, hole: Hole, *, unmade: bool = False) -> None:
-        """The hole stays. ``unmade``: its path has ended, and its walker said that no step was made.
-
-        While the path can still go on, answers keep the hole too. Else who knows later draws of the row could choose
-        whether this one is left out, or made after all.
-        """
+    def give_up(self, hole: Hole) -> None:
+        """The hole stays."""
         if hole.status is Status.RELEASED:
             self.released -= 1
         hole.status = Status.LOST
-        hole.is_unmade = unmade
-        hole.is_row_void = unmade and self._is_last_of_row(hole)
         self.note_early()
 
     def note_early(self) -> None:
@@ -256,16 +249,6 @@ class Draws:
         told = (card.number for card in self.cards or () if card.source == START)
         if made or number < max(pending, max(told, default=0)):
             self.gone.append(Card(number, path, 1, START, UNKNOWN, 0, 0, Status.LOST))
-
-    def _is_last_of_row(self, hole: Hole) -> bool:
-        """Whether no later slot of the hole's row has been issued, as far as draws are recorded."""
-        if self.cards is None or hole.source == UNKNOWN:
-            return False
-        if any(card.source == hole.source and card.number > hole.number for card in self.cards):
-            return False
-        later = self.holes[self._place(hole) + 1 :]
-        idle = (Status.RELEASED, Status.KEPT)
-        return all(other.status in idle or other.source not in (hole.source, UNKNOWN) for other in later)
 
     def void(self, hole: Hole) -> None:
         """Removes the slot. The caller knows that MATH §15, rule 1, allows it."""

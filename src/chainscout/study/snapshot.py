@@ -155,7 +155,7 @@ def _packed(chain: Chain) -> list[Any]:
             (
                 [getattr(hole, name) for name in _HOLE],
                 hole.status,
-                [hole.is_early, hole.is_unmade, hole.is_row_void],
+                [hole.is_early, hole.is_row_void],
                 list(hole.after.items()),
             )
             for hole in holes
@@ -199,7 +199,7 @@ def _draws(holes: list[Any], draws: list[Any]) -> Draws:
     for values, status, facts, after in holes:
         hole = Hole(*values)
         hole.status = Status(status)
-        hole.is_early, hole.is_unmade, hole.is_row_void = facts
+        hole.is_early, hole.is_row_void = facts
         hole.after = {(x, y): times for (x, y), times in after}
         found.holes.append(hole)
     return found

@@ -326,7 +326,7 @@ class State:
     def _forget(chain: Chain, latest: Path | None) -> None:
         """Forgets the path before the latest one of a name, if it was closed: nobody goes on with it any more."""
         older = None if latest is None else chain.walks.get(latest.follows)
-        if older is not None and older.lease is None and (older.slot is None or older.slot.status is Status.VOID):
+        if older is not None and older.is_plain and (older.slot is None or older.slot.status is Status.VOID):
             del chain.walks[older.number]
 
     def _count(self, chain: Chain, x: int, y: int) -> None:
@@ -551,7 +551,7 @@ class State:
             chain.draws.void(slot)
             path.slot = None
         else:
-            chain.draws.give_up(slot, unmade=unmade)
+            chain.draws.give_up(slot)
 
     def _lost(self, entry: Entry) -> None:
         self.lost += 1

@@ -77,6 +77,8 @@ class Study:
         self._first: Walker | None = self._new_walker(continuing=continuing)
         if continuing and not keeper.journal.read_only:
             self._first.number = keeper.do(commands.go_on, self._first)
+            chains = keeper.state().chains
+            self._first.stands = {chain.number: chain.newest[MAIN] for chain in chains if MAIN in chain.newest}
 
     @classmethod
     def create(

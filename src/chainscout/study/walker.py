@@ -60,6 +60,8 @@ class Walker:
         self.siblings: dict[int, set[int]] = {}
         #: Whether the study is new, so that no caller can have noted a path and step of it before.
         self.is_first = False
+        #: Chain number → the path where the study had left it when this walker began; None: the latest one there is.
+        self.stands: dict[int, int] | None = None
         #: Chain number → the number that its next path will have, as this walker was last told.
         self.offered: dict[int, int] = {}
         #: Chain number → the number of its path, and how many observations the path had when this walker last told one.
@@ -95,7 +97,9 @@ class Walker:
 
     def latest(self, chain: Chain) -> Path | None:
         """The latest path of its name, if it has not ended and nobody has walked it since this process opened it."""
-        path = self._newest(chain, self.name)
+        stands = self.stands
+        number = chain.newest.get(self.name, 0) if stands is None else stands.get(chain.number, 0)
+        path = self._open(chain, number)
         if path is None:
             return None
         is_anothers = path.is_plain and not self.is_worker and path.told > self.opened
@@ -103,11 +107,11 @@ class Walker:
 
     def learned(self, chain: Chain) -> Path | None:
         """The latest path that `learn` left."""
-        return self._newest(chain, LEARNER)
+        return self._open(chain, chain.newest.get(LEARNER, 0))
 
     @staticmethod
-    def _newest(chain: Chain, name: str) -> Path | None:
-        path = chain.walks.get(chain.newest.get(name, 0))
+    def _open(chain: Chain, number: int) -> Path | None:
+        path = chain.walks.get(number)
         return None if path is None or path.ended or path.lease is not None else path
 
     def begins(self, chain: Chain, path: int) -> bool:

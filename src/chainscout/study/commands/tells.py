@@ -207,7 +207,7 @@ def tell_leased(
             raise _lease_lost(chain, lease, now)
         if known is None or known.slot is None or known.slot.by != token or known.last == START:
             raise _lease_lost(chain, lease, now)
-        if known.slot.is_unmade or (lease is None and not known.ended):  # its worker said that it made no step
+        if lease is None and not known.ended:  # its worker said that it made no step
             raise _lease_lost(chain, lease, now)
         drafts = expiries(state, now)
         try:
