@@ -19,7 +19,7 @@ from chainscout.study import Study
 class Agent:
     """0, 1, 2, 0, … after a while; any other transition was never seen."""
 
-    at_work = most = 0
+    at_work = most = together = 0
 
     def __init__(self, seconds=0.002):
         self.state, self.seconds = -1, seconds
@@ -28,6 +28,9 @@ class Agent:
         Agent.at_work += 1
         Agent.most = max(Agent.most, Agent.at_work)
         try:
+            async with asyncio.timeout(60):
+                while Agent.most < Agent.together:  # so many wait side by side, however slow the machine is
+                    await asyncio.sleep(0.001)
             await asyncio.sleep(self.seconds)
         finally:
             Agent.at_work -= 1
@@ -40,7 +43,7 @@ class Agent:
 
 @pytest.fixture(autouse=True)
 def nobody_at_work():
-    Agent.at_work = Agent.most = 0
+    Agent.at_work = Agent.most = Agent.together = 0
 
 
 def is_cyclic(counts):
@@ -54,6 +57,7 @@ def learned(sources, budget, **options):
 
 def test_coroutine_functions_wait_side_by_side():
     names = [f"agent {number}" for number in range(12)]
+    Agent.together = 12
     with learned({name: Agent(0.02) for name in names}, 120) as study:
         progress = study.progress()
         assert (progress.observations, progress.lost, progress.leases) == (120, 0, 0)
@@ -64,6 +68,7 @@ def test_coroutine_functions_wait_side_by_side():
 
 
 def test_copies_of_an_agent_wait_side_by_side():
+    Agent.together = 20
     with learned({"a": Factory(Agent)}, 100, workers=20) as study:
         assert (study.progress().observations, study.progress().lost) == (100, 0)
         assert Agent.most == 20
