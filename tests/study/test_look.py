@@ -175,7 +175,7 @@ def test_barren_chains_are_events_too(place: Place) -> None:
     study = place.create({"a": 2, "b": 2}, budget=1_000)
     for _ in range(10):
         study.tell("a", 0, begin=True)
-    study.end_path("a")
+    study.restart("a")
     kinds = [event.kind for event in study.events()]
     assert kinds[-2:] == ["path ended", "set aside"]
     assert study.look().aside["a"].reason == study.events()[-1].detail["reason"]
