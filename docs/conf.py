@@ -43,8 +43,9 @@ smartquotes = False  # a prime in a formula is not a quotation mark
 
 # Names of this package must resolve. Other names are not checked, because their inventories need a network.
 nitpicky = True
-# The store and names with an underscore are not for users, but signatures name their types.
-nitpick_ignore_regex = [("py:.*", r"(?!chainscout).*"), ("py:.*", r"chainscout\.store\..*|chainscout\..*\._.*")]
+# What a study is made of inside, and names with an underscore, are not for users, but signatures name their types.
+_INSIDE = r"chainscout\.study\.(keeper|commands|bounds)\..*|chainscout\.study\.look\.Shares|chainscout\..*\._.*"
+nitpick_ignore_regex = [("py:.*", r"(?!chainscout).*"), ("py:.*", _INSIDE)]
 
 html_theme = "furo"
 html_title = f"chainscout {__version__}"

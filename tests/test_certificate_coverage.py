@@ -141,8 +141,9 @@ def interval_table(tables, level):
     keys = np.unique(np.concatenate([(exits * most + tables).ravel(), (exits * most).ravel()]))
     low, high = entrywise.intervals(keys % most, keys // most, level)
 
-    def look_up(successes, trials, log_inverse):
+    def look_up(successes, trials, log_inverse, holes=0):
         assert log_inverse == level
+        assert not np.any(holes)
         place = np.searchsorted(keys, np.asarray(trials).astype(int) * most + np.asarray(successes).astype(int))
         return low[place], high[place]
 

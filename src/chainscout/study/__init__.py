@@ -1,6 +1,6 @@
 """A live, durable run: ask, tell, leases, certificates."""
 
-from .certificate import StudyCertificate
+from .certificate import OpenStep, StudyCertificate
 from .look import Look
 from .planning import AnswerPlan, StudyPlan, plan
 from .settings import StudySettings
@@ -18,6 +18,7 @@ from .views import (
     Pace,
     Progress,
     QuestionLine,
+    Restarted,
     Step,
     StopReason,
 )  # fmt: skip
@@ -25,6 +26,6 @@ from .worker import Lease, LeaseStatus, Worker
 
 __all__ = [
     "AnswerLine", "AnswerPlan", "Aside", "ChainLine", "ChainProgress", "EventKind", "EventLine", "HistoryLine", "Lease",
-    "LeaseLine", "LeaseStatus", "LogLine", "Look", "Pace", "Progress", "QuestionLine", "Step", "StopReason", "Study",
-    "StudyCertificate", "StudyPlan", "StudySettings", "Worker", "plan",
+    "LeaseLine", "LeaseStatus", "LogLine", "Look", "OpenStep", "Pace", "Progress", "QuestionLine", "Restarted", "Step",
+    "StopReason", "Study", "StudyCertificate", "StudyPlan", "StudySettings", "Worker", "plan",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from ..walker import Walker
 from .tells import check_not_held, expiries, find_lease, registered
 
 __all__ = [
-    "aim", "bound", "check", "close", "extend", "lose", "renew_rule", "repeat", "set_aside", "take_up",
+    "aim", "bound", "check", "close", "extend", "go_on", "lose", "renew_rule", "repeat", "set_aside", "take_up",
 ]  # fmt: skip
 
 
