@@ -12,9 +12,9 @@ import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
+import psycopg
 import pyarrow as pa
 import pytest
-import sqlalchemy as sa
 from click.testing import CliRunner
 from postgres import postgres  # noqa: F401
 
@@ -127,18 +127,16 @@ def test_a_schema_of_postgresql_is_used_and_a_missing_one_is_named(postgres):  #
     where = f"{postgres.address}&options=-csearch_path%3Dinterchange"
     with pytest.raises(InputError, match=r"has no schema interchange, .*as in 'CREATE SCHEMA interchange'$"):
         cs.Study.create(where, {"a": 2}, budget=4)
-    engine = sa.create_engine(postgres.address.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.begin() as connection:
-        connection.execute(sa.text("CREATE SCHEMA interchange"))
+    with psycopg.connect(postgres.address) as connection:
+        connection.execute("CREATE SCHEMA interchange")
     with cs.Study.create(where, {"a": 2}, budget=4) as study:
         study.tell("a", 1)
     with cs.Study.open(where) as study:
         assert study.progress().observations == 1
-    with engine.begin() as connection:
-        tables = sa.text("SELECT DISTINCT schemaname FROM pg_tables WHERE tablename = 'study'")
-        assert ("interchange",) in connection.execute(tables).all()
-        connection.execute(sa.text("DROP SCHEMA interchange CASCADE"))
-    engine.dispose()
+    with psycopg.connect(postgres.address) as connection:
+        found = connection.execute("SELECT schemaname FROM pg_tables WHERE tablename = 'journal'").fetchall()
+        assert ("interchange",) in found
+        connection.execute("DROP SCHEMA interchange CASCADE")
 
 
 # --- durations
