@@ -223,10 +223,14 @@ class Order:
             known = self._factors[weight] = self.rule.factor(weight)
         return known
 
-    def _refresh(self) -> None:
-        """Brings the heaps up to date. Raises what the rule raised, for a row or for an index."""
+    def check(self) -> None:
+        """Raises what the rule raised, if it raised something."""
         if self.errors:
             raise next(iter(self.errors.values()))
+
+    def _refresh(self) -> None:
+        """Brings the heaps up to date. Raises what the rule raised, for a row or for an index."""
+        self.check()
         for number in sorted(self.moved) if len(self.moved) > 1 else self.moved:
             chain = self._chains[number]
             key = None if chain.is_taken else -self.index(chain)

@@ -22,7 +22,7 @@ from ..counts import MOST_TRANSITIONS, Counts
 from ..diagnostics import Diagnosis, diagnose
 from ..errors import ChainscoutError, InputError, NothingFree, RecomputedWarning
 from ..journal import backup, opening
-from ..journal.entry import START, Kind, unpacked
+from ..journal.entry import START, Kind, sealed, unpacked
 from ..journal.journal import PATIENCE, Journal
 from ..journal.opening import Where
 from ..paths import Paths
@@ -109,7 +109,13 @@ class Study:
         """A new study with these settings."""
         checked = settings.checked()
         assert isinstance(checked.policy, Policy)
-        journal = opening.create(where, *commands.create(checked, chains, secrets.token_hex(8)))
+        drafts = commands.create(checked, chains, secrets.token_hex(8))
+        if isinstance(settings.policy, Policy):  # a rule of the caller's own is tried before anything is made
+            trial = State(checked.policy)
+            trial.apply(sealed(START, 0, drafts))
+            assert trial.order is not None
+            trial.order.check()
+        journal = opening.create(where, *drafts)
         study = cls(Keeper(journal, checked.policy), is_first=True)
         study._keeper.settle()
         return study
