@@ -234,16 +234,16 @@ def test_the_shares_of_a_policy_with_an_aim() -> None:
 
 
 def test_a_rule_that_fails_is_shown_all_the_same() -> None:
-    def terms(*_: Any) -> tuple[float, ...]:
-        raise ZeroDivisionError
+    def terms(row: Any, exits: float, *_: Any) -> tuple[float, ...]:
+        return (1 / (2 - exits),)
 
     broken = Policy("broken", index=lambda sums, t, _: math.nan, terms=terms)
     study = Study.create(None, {"a": 2}, budget=10, policy=broken)
-    study.tell_many([("a", 0), ("a", 1)])
+    study.tell_many([("a", 0), ("a", 0), ("a", 0)])
     with pytest.raises((ChainscoutError, ZeroDivisionError)):
         study.ask()
     assert study.look().chains[0].index == math.inf
-    assert study.look().chains[0].transitions == 1
+    assert study.look().chains[0].transitions == 2
 
 
 def test_the_pace_is_that_of_the_last_observations() -> None:
