@@ -1,5 +1,6 @@
 """The GPU engine where there is no GPU: under numba's simulator, and what it says without one."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,16 +12,19 @@ from chainscout import engine
 
 SCRIPT = Path(__file__).with_name("gpu_simulated.py")
 GENERATED_CODE = Path(__file__).with_name("gpu_generated_code.py")
+#: The scripts use the kernels of the trials, which stand beside the package.
+WITH_TRIALS = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
 
 
 def test_every_policy_under_the_simulator_chooses_as_on_the_cpu() -> None:
-    done = subprocess.run([sys.executable, str(SCRIPT)], capture_output=True, text=True, check=False, timeout=500)
+    command = [sys.executable, str(SCRIPT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500, env=WITH_TRIALS)
     assert done.stdout == "all agree\n", done.stderr
 
 
 def test_no_product_is_contracted_in_the_code_that_is_compiled_and_linked() -> None:
     command = [sys.executable, str(GENERATED_CODE)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=WITH_TRIALS)
     assert done.stdout == "nothing is contracted\n", done.stderr
 
 
