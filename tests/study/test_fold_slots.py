@@ -322,19 +322,6 @@ def test_equal_bounds_choose_the_earliest_cut(study, one, two):
 # -- rules 4 and 5
 
 
-def test_lost_slots_are_left_out_where_somebody_declares_them_independent(study, one, two):
-    lost, lease = leased(study, one), leased(study, two)
-    for _ in range(20):
-        study.tell_leased(two, lease, 0)
-        lease = study.lease(two, chain="a")
-    study.do(commands.give_back, lost.token, "a", lost=True)
-    chain = study.state.names["a"]
-    found = chain.draws.chosen(chain.rows, 2, 3.0, 10**9, independent=True)
-    assert found.counts(chain.rows) == {0: {0: 20}}
-    assert found.holes == {}
-    assert study.state.chosen_cut(chain).holes == {0: 1}
-
-
 def test_a_hole_says_whether_checks_and_answers_may_leave_it_out(study, one, two):
     early = leased(study, one)
     study.do(commands.give_back, early.token, "a", lost=True)

@@ -21,13 +21,15 @@ from hashlib import blake2b
 from typing import Any, NamedTuple
 
 __all__ = [
-    "FORMAT", "KINDS", "START", "Draft", "End", "Entry", "Head", "Kind", "digest_of", "line_of", "packed", "sealed",
-    "unpacked",
+    "FORMAT", "KINDS", "METHODS", "START", "Draft", "End", "Entry", "Head", "Kind", "digest_of", "line_of", "packed",
+    "sealed", "unpacked",
 ]  # fmt: skip
 
 #: The version of the kinds below and of what they do to the state. The first entry of a journal has it. A new kind or
 #: another meaning is a new format.
 FORMAT = 15
+#: The version of how bounds, answers and checks are computed. Their entries say it.
+METHODS = 1
 
 
 @unique

@@ -330,33 +330,30 @@ class Draws:
             return place
         return place if self.latest < number else None
 
-    def cut(self, place: int, everything: int, *, independent: bool = False) -> Cut:
-        """The cut that ends at this place. ``everything``: a number above every slot that was issued.
-
-        ``independent``: without lost slots, as in `chosen`.
-        """
+    def cut(self, place: int, everything: int) -> Cut:
+        """The cut that ends at this place. ``everything``: a number above every slot that was issued."""
         without: dict[Pair, int] = {}
         for hole in self.holes[place:]:
             for pair, times in hole.after.items():
                 without[pair] = without.get(pair, 0) + times
         number = self.holes[place].number if place < len(self.holes) else everything
-        return Cut(place, number, without, self._holes_before(place, independent))
+        return Cut(place, number, without, self._holes_before(place))
 
-    def _holes_before(self, place: int, independent: bool = False) -> dict[int, int]:
+    def _holes_before(self, place: int) -> dict[int, int]:
         found: dict[int, int] = {}
         for hole in self.holes[:place]:
-            if hole.is_slot and not (independent and hole.status is Status.LOST):
+            if hole.is_slot:
                 found[hole.source] = found.get(hole.source, 0) + 1
         return found
 
-    def candidates(self, latched: Hole | None = None, *, independent: bool = False) -> list[int]:
+    def candidates(self, latched: Hole | None = None) -> list[int]:
         """The places of the candidate cuts, in order (MATH §15, rule 3).
 
         Before the 1st, 2nd, 3rd, 5th, 9th … hole, after the last told draw, and at the latched end. (A cut that goes on
         behind the last told draw has the same counts and more holes.) No cut has a hole whose row is not known.
         """
         holes = self.holes
-        counted = [hole.is_slot and not (independent and hole.status is Status.LOST) for hole in holes]
+        counted = [hole.is_slot for hole in holes]
         unknown = (place for place, hole in enumerate(holes) if hole.source == UNKNOWN and counted[place])
         end = next(unknown, len(holes))
         while end > 0 and not holes[end - 1].after:
@@ -374,17 +371,15 @@ class Draws:
 
     def chosen(
         self, rows: Mapping[int, Exits], size: int, log_inverse: float, everything: int, *,
-        open_states: bool = False, latched: Hole | None = None, independent: bool = False,
+        open_states: bool = False, latched: Hole | None = None,
     ) -> Cut:  # fmt: skip
         """The candidate cut with the smallest closed bound; of equal ones the earliest.
 
         It is a function of the state alone, so every process chooses alike. ``log_inverse``: log(K/δ).
-        ``independent``: somebody declares that durations do not depend on outcomes, and that no draw was given up
-        because of a later one. Then lost slots are left out (rule 4).
         """
-        places = self.candidates(latched, independent=independent)
+        places = self.candidates(latched)
         if len(places) == 1:
-            return self.cut(places[0], everything, independent=independent)
+            return self.cut(places[0], everything)
         exits = {x: row.exits for x, row in rows.items()}
         best, smallest, end = places[-1], math.inf, len(self.holes)
         for place in reversed(places):
@@ -392,11 +387,11 @@ class Draws:
                 for (x, _), times in hole.after.items():
                     exits[x] -= times
             end = place
-            holes = self._holes_before(place, independent)
+            holes = self._holes_before(place)
             found = bound_with_holes(exits, holes, size, log_inverse, open_states=open_states)
             if found <= smallest:
                 best, smallest = place, found
-        return self.cut(best, everything, independent=independent)
+        return self.cut(best, everything)
 
     def ordered(self) -> list[Card]:
         """Every draw that has a place: told ones if they are recorded, and holes. Warm starts have no order."""
@@ -410,10 +405,13 @@ class Draws:
 
 # -- the closed bound
 
+#: r = αS, the weight of the smoothing.
+_WEIGHT = 1 / 3
+
 
 def bound_with_holes(
     exits: Mapping[int, int], holes: Mapping[int, int], size: int, log_inverse: float, *,
-    open_states: bool = False, weight: float = 1 / 3,
+    open_states: bool = False,
 ) -> float:  # fmt: skip
     """b of ``mixture`` for the known counts, whatever the values of the holes are (MATH §15, T3).
 
@@ -424,16 +422,16 @@ def bound_with_holes(
     rows = [(float(exits.get(x, 0)), float(holes.get(x, 0))) for x in sorted({*exits, *holes})]
     rows = [(n, h) for n, h in rows if n + h > 0.0]
     if not any(h for _, h in rows) or (size == 1 and not open_states):
-        return bound_from_exits([n for n, _ in rows], size, log_inverse, weight, open_states)
+        return bound_from_exits([n for n, _ in rows], size, log_inverse, open_states=open_states)
     transitions = unknown = smoothing = 0.0
     for n, h in rows:  # `sum` rounds differently in different versions of Python
         if n:
             transitions += n
             unknown += 2.0 * h * h / n
-            smoothing += n / ((n + weight) * (n + weight))
+            smoothing += n / ((n + _WEIGHT) * (n + _WEIGHT))
     if not transitions:
         return math.inf
-    smoothing *= weight * weight * (1 + 1 / size if open_states else 1 - 1 / size)
+    smoothing *= _WEIGHT * _WEIGHT * (1 + 1 / size if open_states else 1 - 1 / size)
     excess = _largest_excess([(n, n + h) for n, h in rows], None if open_states else size, log_inverse)
     root = math.sqrt(excess) + math.sqrt(unknown) + math.sqrt(smoothing)
     return root * root / transitions

@@ -50,10 +50,9 @@ class Keeper:
     ``policy``: the study's rule; None: nobody asks for a choice.
     """
 
-    def __init__(self, journal: Journal, policy: Policy | None, *, recording: bool = False) -> None:
+    def __init__(self, journal: Journal, policy: Policy | None) -> None:
         self.journal = journal
         self.policy = policy
-        self._recording = recording
         self._lock = threading.RLock()
         #: The state, or None if an error has interrupted the folding of some entries.
         self._state: State | None = None
@@ -262,7 +261,7 @@ class Keeper:
             self.journal.check_whole()
             kept = self._kept_state()
             state = self._catch_up()
-            again = State(self.policy, recording=self._recording)
+            again = State(self.policy)
             for known, what in ((kept, "its snapshot"), (state, "what this process knows of it")):
                 if known is None:
                     continue
@@ -285,7 +284,7 @@ class Keeper:
         """The state of this moment, or without ``read`` as it was known last."""
         if self._state is None:
             with no_garbage():
-                state = self._from_snapshot() or State(self.policy, recording=self._recording)
+                state = self._from_snapshot() or State(self.policy)
                 for page in self.journal.pages(state.head):
                     state.apply(page)
             self._state = state
@@ -312,7 +311,7 @@ class Keeper:
 
     def _kept_state(self) -> State | None:
         """The state of the snapshot; None if there is none, or if this program cannot use it."""
-        if self.policy is None or self._recording:
+        if self.policy is None:
             return None
         found = self.journal.snapshot()
         if found is None or found.key != snapshot_key(self.policy):
@@ -327,7 +326,7 @@ class Keeper:
             self._keep_at = due
             return
         self._keep_at = state.head.number + TAIL
-        if not self.journal.lasts or self._recording or state.order is None or state.order.errors or not self.policy:
+        if not self.journal.lasts or state.order is None or state.order.errors or not self.policy:
             return
         self.journal.keep(Snapshot(snapshot_key(self.policy), state.head, packed_state(state)))
         self._kept = state.head.number

@@ -6,20 +6,10 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Self
 
-from ..errors import FileError
-
 __all__ = [
     "AnswerLine", "Aside", "ChainLine", "ChainProgress", "EventKind", "EventLine", "HistoryLine", "LeaseLine",
-    "LogLine", "Pace", "Progress", "QuestionLine", "Restarted", "Step", "StopReason", "StoredEnum",
+    "LogLine", "Pace", "Progress", "QuestionLine", "Restarted", "Step", "StopReason",
 ]  # fmt: skip
-
-
-class StoredEnum(StrEnum):
-    """Names that a study stores. Any other stored text means that the study is damaged."""
-
-    @classmethod
-    def _missing_(cls, value: object) -> None:
-        raise FileError(f"the study is damaged: {value!r} is stored where a {cls.__name__} belongs")
 
 
 class _View:
@@ -32,8 +22,8 @@ class _View:
         return cls(**{name: getattr(record, name) for name in names}, **others)
 
 
-class EventKind(StoredEnum):
-    """The events of a study besides observations. The value is stored and shown."""
+class EventKind(StrEnum):
+    """The events of a study besides observations. The value is shown."""
 
     CREATED = "created"
     EXTENDED = "extended"
@@ -54,8 +44,8 @@ class EventKind(StoredEnum):
     FINISHED = "finished"
 
 
-class StopReason(StoredEnum):
-    """Why a study stopped. The value is stored; ``words`` is shown."""
+class StopReason(StrEnum):
+    """Why a study stopped. The value is for programs; ``words`` is shown."""
 
     BUDGET = "budget"
     #: The target loss is certified for every chain.

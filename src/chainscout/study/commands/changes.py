@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ...errors import InputError
-from ...journal.entry import Draft, Kind, packed
+from ...journal.entry import METHODS, Draft, Kind, packed
 from ...policies import Policy
 from ...validation import shown
 from .. import budget, labels
@@ -61,7 +61,7 @@ def aim(state: State, now: int, kind: str, target: Any) -> tuple[list[Draft], No
 
 def bound(
     state: State, now: int, name: str, cut: Cut, *, transitions: int, value: float, ratio: float | None, method: str,
-    error: float = math.inf, aim: int = 0, version: int = 1,
+    error: float = math.inf, aim: int = 0,
 ) -> tuple[list[Draft], None]:  # fmt: skip
     """A bound that was computed from a cut's counts. Nothing, if another process was faster, or the aim is a new one.
 
@@ -73,7 +73,7 @@ def bound(
         return [], None
     numbers = {"bound": value, "ratio": math.inf if ratio is None else ratio, "error": error}
     finite = {key: number if math.isfinite(number) else None for key, number in numbers.items()}
-    more = packed(transitions=transitions, **finite, method=method, version=version)
+    more = packed(transitions=transitions, **finite, method=method, version=METHODS)
     return [Draft(Kind.BOUND, chain.number, value=cut.number, by=aim, more=more)], None
 
 
@@ -90,7 +90,7 @@ def check(
         return [], None
     found = [(labels.find(state, name), *doubt) for name, doubt in doubts.items()]
     named = [(chain.number, *doubt) for chain, *doubt in found]
-    drafts = [Draft(Kind.CHECKED, more=packed(observations=observations, **results, doubts=named, version=1))]
+    drafts = [Draft(Kind.CHECKED, more=packed(observations=observations, **results, doubts=named, version=METHODS))]
     for chain, _, sentence in found:
         if state.aim.targets and chain.aside is None and (chain.latched is not None or not chain.done):
             drafts.append(Draft(Kind.SET_ASIDE, chain.number, more=packed(reason=sentence)))

@@ -46,8 +46,7 @@ def lease(
 
 def tell_and_lease(
     state: State, now: int, worker: Walker, token: int, name: str, given: Hashable, lasts: int, *, path: int, step: int,
-    steps: int = 1, without: Set[str] = frozenset(), continuing: bool | Set[str] = False,
-    observations: int | None = None, recall: Recall = nothing_recalled,
+    continuing: bool | Set[str] = False, observations: int | None = None, recall: Recall = nothing_recalled,
 ) -> tuple[list[Draft], tuple[Told, Granted | Exception]]:  # fmt: skip
     """Tells one observation, and takes the worker's next lease in the same append: the lease is chosen after the tell.
 
@@ -60,7 +59,7 @@ def tell_and_lease(
         raise LeaseLost(f"the lease of the chain {name!r} has ended: tell the observation by itself")
     after = After(state, now, drafts)
     try:
-        found, granted = _granted(after, worker, lasts, steps, False, None, without, continuing, told)
+        found, granted = _granted(after, worker, lasts, 1, False, None, frozenset(), continuing, told)
     except Exception as error:  # a rule may raise any, and no observation is lost by it
         return after.drafts, (told, error)
     return found, (told, granted)

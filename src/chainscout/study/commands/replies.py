@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...journal.entry import Draft, Kind, packed
+from ...journal.entry import METHODS, Draft, Kind, packed
 from ...validation import shown
 from .. import labels
 from ..state import State
@@ -39,9 +39,7 @@ def look(
     return (second + first if state.aim.is_answered(labels.find(state, due.name)) else first + second), None
 
 
-def answer(
-    state: State, now: int, name: str, replies: "Sequence[Reply]", *, version: int = 1
-) -> tuple[list[Draft], None]:
+def answer(state: State, now: int, name: str, replies: "Sequence[Reply]") -> tuple[list[Draft], None]:
     """The answers to all questions of a chain. Nothing, if another process has newer ones, or if they are known.
 
     A chain is set aside with them if more of its draws settle no question.
@@ -52,8 +50,7 @@ def answer(
     if chain.done and state.aim.is_about_answers:
         return [], None
     drafts = [
-        Draft(Kind.ANSWERED, chain.number, value=reply.cut, by=state.aim.number, more=_more(reply, version))
-        for reply in replies
+        Draft(Kind.ANSWERED, chain.number, value=reply.cut, by=state.aim.number, more=_more(reply)) for reply in replies
     ]
     if state.aim.is_about_answers and chain.aside is None:
         why = next((why for reply in replies if (why := _why_aside(state, reply)) is not None), None)
@@ -62,14 +59,14 @@ def answer(
     return drafts, None
 
 
-def _more(reply: "Reply", version: int) -> str:
+def _more(reply: "Reply") -> str:
     found = reply.answer
     numbers = {"lower": found.lower, "upper": found.upper, "estimate": found.estimate}
     known = {name: float(number) for name, number in numbers.items() if number is not None}
     finite = {name: number if math.isfinite(number) else None for name, number in known.items()}
     return packed(
         question=reply.question, transitions=reply.transitions, **finite, episodes=found.episodes, waits=reply.waits,
-        cards=reply.cards, notes=found.notes, version=version,
+        cards=reply.cards, notes=found.notes, version=METHODS,
     )  # fmt: skip
 
 
